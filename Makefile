@@ -156,6 +156,7 @@ PLUGINS   := $(PLUGIN_NAMES:%=$(BUILD)/plugins/%.so)
 LIBRARY   := $(if $(CORE_SRCS),$(BUILD)/libpantheon.so $(BUILD)/$(SONAME) $(BUILD)/libpantheon.a)
 PROGRAM   := $(if $(TOOL_SRCS),$(BUILD)/pantheon)
 UNITS     := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
+UNITS_RUN := $(foreach u,$(UNITS),$(if $(findstring $(or $(FILTER),unit/),unit/$(notdir $(u))),$(u)))
 TPLUGINS  := $(TPLUG_SRCS:tests/plugins/%.c=$(BUILD)/tests/plugins/%.so)
 CHECKASM  := $(if $(CHECK_SRCS),$(BUILD)/tests/checkasm)
 FUZZERS   := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/%)
@@ -173,7 +174,7 @@ DEPS  ?= build model test $(CLANG)
 
 all: $(LIBRARY) $(PLUGINS) $(PROGRAM) prune ## build the library, the plugins and the program (default)
 
-tests: all $(UNITS) $(TPLUGINS) $(CHECKASM) ## build the test programs, run nothing
+tests: all $(UNITS_RUN) $(TPLUGINS) $(CHECKASM) ## build the test programs, run nothing
 
 demo: ## install what is missing, fetch the model, build, and ask it a question
 	@echo "demo: will check the Debian packages needed (installing those that are missing), build into $(BUILD)/,"
