@@ -14,7 +14,7 @@
 # A folder can say what its own files need in FOLDER/flags.mk, where FILE is a
 # source without `.c`:  CFLAGS_FILE  LDFLAGS_FILE  LIBS_FILE  and LIBS_NAME for a plugin.
 
-VERSION := 0.1.0
+VERSION := $(or $(shell sed -n 's/^.define PN_VERSION "\(.*\)"/\1/p' core/include/pantheon/pantheon.h 2>/dev/null),0)
 SONAME  := libpantheon.so.0
 PREFIX  ?= /usr/local
 

