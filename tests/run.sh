@@ -29,7 +29,10 @@ export PN_SHARED=
 
 export CMOCKA_MESSAGE_OUTPUT=tap
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PYTHONPATH=$PWD/tests/lib
-unset PANTHEON_PLUGIN_PATH MAKEFLAGS MAKELEVEL MFLAGS
+unset PANTHEON_PLUGIN_PATH MAKELEVEL MFLAGS
+# A test that calls make must build with the same settings, so those stay; the job server does not reach it.
+MAKEFLAGS=$(sed -E 's/ ?-j[0-9]*( --jobserver-[a-z]+=[^ ]*)?//' <<<"${MAKEFLAGS:-}")
+export MAKEFLAGS BUILD SAN
 
 # A home of their own: no plugin, history or setting of the user gets into a test. What python3 is may depend on
 # the real home, so it is found first.
