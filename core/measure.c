@@ -1,0 +1,64 @@
+/* Measures how fast this machine reads memory: the limit that decoding is held against. */
+#include <pantheon/pantheon.h>
+
+#include <omp.h>
+#include <time.h>
+
+/* Streams per thread: a core's prefetchers follow several, and one alone leaves bandwidth unused. */
+#define STREAMS 4
+#define LINE 64
+
+typedef uint64_t words __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* Sum of the 64-bit words of `lines` cache lines in each of the streams that begin `lines` lines apart. */
+static uint64_t sum_streams(const char *data, size_t lines)
+{
+    words sum[STREAMS] = { { 0 } }, all;
+    for (size_t i = 0; i < lines; i++)
+        for (size_t s = 0; s < STREAMS; s++) {
+            const words *p = (const words *)(const void *)(data + (s * lines + i) * LINE);
+            sum[s] += (p[0] + p[1]) + (p[2] + p[3]);
+        }
+    all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    return all[0] + all[1];
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double pn_measure_read(const void *data, size_t bytes, int threads, int repeats)
+{
+    double best = 0;
+    int team = threads < 1 ? 1 : threads;
+    size_t lines = bytes / LINE / STREAMS / (size_t)team;   /* of one stream of one thread */
+    volatile uint64_t keep = 0;
+    if (!data || lines == 0)
+        return 0;
+    for (int r = 0; r < (repeats < 1 ? 1 : repeats); r++) {
+        uint64_t total = 0;
+        double begin = 0, end = 0, read, speed;
+        int got = 1;
+#pragma omp parallel num_threads(team) reduction(+ : total)
+        {
+            size_t share = STREAMS * lines * LINE;
+#pragma omp single
+            {
+                got = omp_get_num_threads();
+                begin = now();
+            }
+            total += sum_streams((const char *)data + (size_t)omp_get_thread_num() * share, lines);
+#pragma omp barrier
+#pragma omp single
+            end = now();
+        }
+        keep = keep + total;
+        read = (double)lines * STREAMS * LINE * (double)got;
+        speed = end > begin ? read / (end - begin) : 0;
+        best = speed > best ? speed : best;
+    }
+    return best;
+}

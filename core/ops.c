@@ -1,0 +1,239 @@
+/* The core's numeric operations in C: the reference that every other level is compared with, and the choice of a level.
+ *
+ * Written to be exact rather than fast: sums and transcendental functions in double.
+ */
+#include "ops_impl.h"
+
+#include <math.h>
+
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define SQRT_HALF 0.70710678118654752440
+
+/* ---- norms and elementwise ---------------------------------------------------------------------------------------- */
+
+static void rms_norm(const float *x, const float *scale, float eps, size_t n, float *y)
+{
+    double sum = 0;
+    float factor;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    factor = (float)(1.0 / sqrt(sum / (double)n + (double)eps));
+    for (size_t i = 0; i < n; i++)
+        y[i] = scale ? x[i] * factor * scale[i] : x[i] * factor;
+}
+
+static void layer_norm(const float *x, const float *scale, const float *bias, float eps, size_t n, float *y)
+{
+    double sum = 0, squares = 0, mean, factor;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)x[i] - mean;
+        squares += d * d;
+    }
+    factor = 1.0 / sqrt(squares / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++) {
+        float v = (float)(((double)x[i] - mean) * factor);
+        if (scale)
+            v *= scale[i];
+        y[i] = bias ? v + bias[i] : v;
+    }
+}
+
+static void add(const float *a, const float *b, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void mul(const float *a, const float *b, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void scale_by(const float *x, float factor, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * factor;
+}
+
+/* The two that tend to 0 below are written without a difference of nearly equal numbers, so that their tails stay exact. */
+static float act(uint32_t kind, float x)
+{
+    double d = (double)x;
+    switch (kind) {
+    case PN_ACT_SILU: return (float)(d / (1.0 + exp(-d)));
+    case PN_ACT_GELU_TANH: return (float)(d / (1.0 + exp(-2.0 * SQRT_2_OVER_PI * (d + 0.044715 * d * d * d))));
+    case PN_ACT_GELU_ERF: return (float)(0.5 * d * erfc(-d * SQRT_HALF));
+    case PN_ACT_RELU: return x < 0 ? 0 : x;
+    default: return NAN;
+    }
+}
+
+static void activation(uint32_t kind, const float *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = act(kind, x[i]);
+}
+
+static void glu(uint32_t kind, const float *gate, const float *up, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = act(kind, gate[i]) * up[i];
+}
+
+static void rope(float *x, size_t n_heads, size_t head_size, size_t n_dims, uint32_t pairing, const float *cosine,
+                 const float *sine)
+{
+    size_t half = n_dims / 2;
+    size_t step = pairing == PN_ROPE_HALVES ? 1 : 2, apart = pairing == PN_ROPE_HALVES ? half : 1;
+    for (size_t h = 0; h < n_heads; h++, x += head_size)
+        for (size_t i = 0; i < half; i++) {
+            float *p = x + i * step;
+            float a = p[0], b = p[apart];
+            p[0] = a * cosine[i] - b * sine[i];
+            p[apart] = a * sine[i] + b * cosine[i];
+        }
+}
+
+/* ---- keys, halves, sums --------------------------------------------------------------------------------------------- */
+
+static void store_key_f32(const float *x, size_t n, size_t j, float *k)
+{
+    for (size_t i = 0; i < n; i++)
+        k[i * PN_KV_BLOCK + j] = x[i];
+}
+
+static void store_key_f16(const float *x, size_t n, size_t j, uint16_t *k)
+{
+    for (size_t i = 0; i < n; i++)
+        k[i * PN_KV_BLOCK + j] = pn_half_of_float(x[i]);
+}
+
+static void f16_from_f32(const float *x, size_t n, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = pn_half_of_float(x[i]);
+}
+
+static void f32_from_f16(const uint16_t *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = pn_float_of_half(x[i]);
+}
+
+static float dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return (float)sum;
+}
+
+/* ---- packings ------------------------------------------------------------------------------------------------------- */
+
+static void pack_f32(const float *x, size_t cols, void *out)
+{
+    size_t padded = (cols + 15) & ~(size_t)15;
+    memcpy(out, x, cols * sizeof *x);
+    memset((float *)out + cols, 0, (padded - cols) * sizeof *x);
+}
+
+/* q and its sums for one chunk of n <= 256 elements; returns the scale. All levels do these very steps, each rounded once:
+ * inverse = 32767 / largest, x * inverse, to the nearest integer (even on ties). */
+static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q)
+{
+    size_t padded = (n + 31) & ~(size_t)31;
+    uint32_t largest = 0;
+    float amax, inverse = 0, scale = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, x + i, 4);
+        u &= 0x7fffffff;
+        largest = u > largest ? u : largest;
+    }
+    memcpy(&amax, &largest, 4);
+    if (largest >= 0x7f800000) {
+        scale = NAN;
+    } else if (amax >= PN_I16_TINY) {
+        scale = amax / 32767.0f;
+        inverse = 32767.0f / amax;
+    }
+    if (inverse == 0) {
+        memset(q, 0, padded * sizeof *q);
+        memset(sum32, 0, padded / 32 * sizeof *sum32);
+        memset(sum16, 0, padded / 16 * sizeof *sum16);
+        return scale;
+    }
+    for (size_t i = 0; i < padded; i += 16) {
+        int32_t sum = 0;
+        for (size_t k = i; k < i + 16; k++) {
+            int32_t v = k < n ? (int32_t)lrintf(x[k] * inverse) : 0;
+            q[pn_i16_place(k)] = (int16_t)v;
+            sum += v;
+        }
+        sum16[i / 16] = (float)sum;
+        if (i & 16)
+            sum32[i / 32] = sum16[i / 16 - 1] + (float)sum;
+    }
+    return scale;
+}
+
+static void pack_i16(const float *x, size_t cols, void *out)
+{
+    pn_i16_layout l = pn_i16_layout_of(cols);
+    char *base = out;
+    float *scale = (float *)(base + l.scale), *sum32 = (float *)(base + l.sum32), *sum16 = (float *)(base + l.sum16);
+    int16_t *q = (int16_t *)(base + l.q);
+    memset(scale + l.n256, 0, l.sum32 - l.scale - l.n256 * sizeof *scale);
+    memset(sum32 + l.n32, 0, l.sum16 - l.sum32 - l.n32 * sizeof *sum32);
+    memset(sum16 + 2 * l.n32, 0, l.q - l.sum16 - 2 * l.n32 * sizeof *sum16);
+    for (size_t c = 0; c < l.n256; c++) {
+        size_t i = c * PN_I16_CHUNK, n = cols - i < PN_I16_CHUNK ? cols - i : PN_I16_CHUNK;
+        scale[c] = pack_chunk(x + i, n, sum32 + i / 32, sum16 + i / 16, q + i);
+    }
+}
+
+/* ---- levels --------------------------------------------------------------------------------------------------------- */
+
+const pn_ops pn_ops_c = {
+    .level = "c",
+    .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
+    .add = add,
+    .mul = mul,
+    .scale = scale_by,
+    .activation = activation,
+    .glu = glu,
+    .rope = rope,
+    .attend_f32 = pn_attend_f32_c,
+    .attend_f16 = pn_attend_f16_c,
+    .store_key_f32 = store_key_f32,
+    .store_key_f16 = store_key_f16,
+    .f16_from_f32 = f16_from_f32,
+    .f32_from_f16 = f32_from_f16,
+    .dot = dot,
+    .pack_f32 = pack_f32,
+    .pack_i16 = pack_i16,
+};
+
+/* From the lowest to the highest. */
+static const pn_ops *const levels[] = {
+    &pn_ops_c,
+};
+#define N_LEVELS (sizeof levels / sizeof levels[0])
+
+const pn_ops *pn_ops_at(size_t index)
+{
+    return index < N_LEVELS ? levels[index] : NULL;
+}
+
+const pn_ops *pn_ops_for(uint64_t features)
+{
+    size_t i = N_LEVELS - 1;
+    while (i > 0 && (levels[i]->cpu_features & ~features) != 0)
+        i--;
+    return levels[i];
+}

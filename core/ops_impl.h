@@ -1,0 +1,56 @@
+/* What the levels of pn_ops share: their tables, and the C functions that a higher level may take over. */
+#ifndef PN_OPS_IMPL_H
+#define PN_OPS_IMPL_H
+
+#include "ops.h"
+#include <pantheon/kit/pack.h>
+
+/* One table per level. Those of an instruction set exist on its architecture alone. */
+extern const pn_ops pn_ops_c, pn_ops_avx2, pn_ops_avx512;
+
+/* Attention in C: ops_attend.c. */
+void pn_attend_f32_c(const pn_attend *a);
+void pn_attend_f16_c(const pn_attend *a);
+/* One half to float and back, as the hardware does it: to nearest even, NaN made quiet with its upper payload. */
+static inline float pn_float_of_half(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = (uint32_t)(h & 0x7fff) << 13;
+    float f;
+    if (bits < (uint32_t)0x0400 << 13) {
+        f = (float)(bits >> 13) * 0x1p-24f;
+        memcpy(&bits, &f, 4);
+    } else if (bits < (uint32_t)0x7c00 << 13) {
+        bits += (uint32_t)112 << 23;
+    } else {
+        bits += (uint32_t)224 << 23;
+        if (bits & 0x7fffff)
+            bits |= 0x400000;
+    }
+    bits |= sign;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+static inline uint16_t pn_half_of_float(float x)
+{
+    uint32_t u, sign;
+    memcpy(&u, &x, 4);
+    sign = (u >> 16) & 0x8000;
+    u &= 0x7fffffff;
+    if (u > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00 | (u >> 13 & 0x1ff));
+    if (u >= 0x477ff000)
+        return (uint16_t)(sign | 0x7c00);
+    if (u < 0x38800000) {
+        /* Adding 0.5, whose last place is the smallest half, rounds to a whole number of those. */
+        float f;
+        memcpy(&f, &u, 4);
+        f += 0.5f;
+        memcpy(&u, &f, 4);
+        return (uint16_t)(sign | (u - 0x3f000000));
+    }
+    u = u - ((uint32_t)112 << 23) + 0xfff + (u >> 13 & 1);
+    return (uint16_t)(sign | u >> 13);
+}
+
+#endif
