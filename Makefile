@@ -157,7 +157,8 @@ LIBRARY   := $(if $(CORE_SRCS),$(BUILD)/libpantheon.so $(BUILD)/$(SONAME) $(BUIL
 PROGRAM   := $(if $(TOOL_SRCS),$(BUILD)/pantheon)
 UNITS     := $(UNIT_SRCS:tests/unit/%.c=$(BUILD)/tests/%)
 UNITS_RUN := $(foreach u,$(UNITS),$(if $(findstring $(or $(FILTER),unit/),unit/$(notdir $(u))),$(u)))
-TPLUGINS  := $(TPLUG_SRCS:tests/plugins/%.c=$(BUILD)/tests/plugins/%.so)
+# Not in a folder `plugins` beside the unit tests: that is where a program finds its plugins unasked.
+TPLUGINS  := $(TPLUG_SRCS:tests/plugins/%.c=$(BUILD)/tests/test-plugins/%.so)
 CHECKASM  := $(if $(CHECK_SRCS),$(BUILD)/tests/checkasm)
 FUZZERS   := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/%)
 
@@ -288,7 +289,7 @@ $(UNITS): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.o $(BUILD)/tests/helpers.a $(BUI
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN_FLAGS) $(LDFLAGS) $(LDFLAGS_tests/unit/$*) $^ $(LIBS_tests/unit/$*) -lcmocka \
 	  $(LIBS_libpantheon) $(LDLIBS) -o $@.$$$$ && $(finish)
 
-$(TPLUGINS): $(BUILD)/tests/plugins/%.so: $(OBJ)/tests/plugins/%.o
+$(TPLUGINS): $(BUILD)/tests/test-plugins/%.so: $(OBJ)/tests/plugins/%.o
 	$(call say,LD,$@)
 	$(Q)$(SAFE) && chmod go-w $(@D) && $(CC) -shared $(SAN_FLAGS) $(LDFLAGS) $(LDFLAGS_tests/plugins/$*) $^ \
 	  $(LIBS_tests/plugins/$*) -lm $(LDLIBS) -o $@.$$$$ && $(finish)
