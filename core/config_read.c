@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <pthread.h>
 
-#define MAX_SECTION 49  /* inih keeps no more of a section's name */
 #define MAX_TEXT ((size_t)16 << 20)
 
 /* A line that says something: a section's name (key NULL) or a key with its value. */
