@@ -114,8 +114,7 @@ src_cflags = $(ALL_CFLAGS) $(KIND_$(call path_kind,$(1))) $(ISA_$(call isa_of,$(
 
 LIBS_libpantheon := -ldl -linih -fopenmp -lm
 LIBS_pantheon    := -ledit
-LIBS_bpe         := -lpcre2-8
-LIBS_spm         := -lutf8proc
+LIBS_bpe         := -lpcre2-8 -lutf8proc
 
 -include $(wildcard core/flags.mk plugins/flags.mk arch/flags.mk quant/flags.mk tools/flags.mk tests/flags.mk \
                     tests/*/flags.mk)
