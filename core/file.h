@@ -4,6 +4,17 @@
 
 #include <pantheon/pantheon.h>
 
+/* A source: a file (mapped, or read where that is impossible), a buffer of the caller's, or a folder. */
+pn_status pn_source_open(const char *path, pn_source **out, pn_error *err);
+pn_status pn_source_buffer(const char *label, const void *data, size_t size, pn_source **out, pn_error *err);
+/* Also closes the siblings that were opened through it. NULL is fine. */
+void pn_source_close(pn_source *source);
+/* Source number `index`: 0 = the one opened first, then its siblings; NULL past the end. */
+pn_source *pn_source_at(pn_source *source, size_t index);
+const char *pn_source_name(const pn_source *source);
+/* The mapping behind a file, or NULL (buffer, folder). */
+struct pn_map *pn_source_map(const pn_source *source);
+
 /* Bodies of the host slots of the same names (see plugin.h for their contracts). */
 pn_status pn_source_get_info(const pn_source *source, pn_source_info *out, pn_error *err);
 pn_status pn_source_open_sibling(pn_source *source, const char *basename, pn_source **out, pn_error *err);
