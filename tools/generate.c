@@ -109,20 +109,17 @@ static void say_kernels(const generator *g)
     free(text);
 }
 
-static int open_session(generator *g, pn_error *err)
+static pn_status open_session(generator *g, pn_error *err)
 {
     const pn_config *config = pn_runtime_config(g->setup->runtime);
     pn_session_options options = PN_OPTIONS_INIT(pn_session_options);
-    pn_sampler_options sampling = PN_OPTIONS_INIT(pn_sampler_options);
     const char *stop;
     options.cancelled = tool_cancelled;
     if (isatty(STDERR_FILENO)) {
         options.progress = show_progress;
         options.progress_arg = g;
     }
-    if (pn_session_create(g->model, &options, &g->session, err) != PN_OK ||
-        pn_sampler_options_from(config, &sampling, err) != PN_OK ||
-        pn_sampler_create(pn_model_vocab(g->model), &sampling, &g->sampler, err) != PN_OK)
+    if (pn_session_create(g->model, &options, &g->session, err) != PN_OK)
         return err->status;
     for (size_t i = 0; (stop = pn_config_item(config, "prompt", "stop", i)) != NULL; i++)
         if (tool_stream_stop(&g->stream, stop) != 0)
@@ -148,10 +145,23 @@ int generate_open(generator *g, tool_setup *setup, const char *command, const ch
         pn_tokenizer_create(setup->runtime, pn_model_file(g->model), &g->tokenizer, &err) != PN_OK ||
         open_session(g, &err) != PN_OK)
         return tool_fail(&err);
+    status = generate_sampler(g);
+    if (status)
+        return status;
     g->load_seconds = tool_clock() - begin;
     if (setup->verbose >= 2)
         say_kernels(g);
     return 0;
+}
+
+int generate_sampler(generator *g)
+{
+    pn_error err = { 0 };
+    pn_sampler_options options = PN_OPTIONS_INIT(pn_sampler_options);
+    pn_sampler_destroy(g->sampler);
+    g->sampler = NULL;
+    return pn_sampler_options_from(pn_runtime_config(g->setup->runtime), &options, &err) != PN_OK ||
+           pn_sampler_create(pn_model_vocab(g->model), &options, &g->sampler, &err) != PN_OK ? tool_fail(&err) : 0;
 }
 
 int generate_prompt(generator *g)
@@ -259,6 +269,7 @@ int generate_text(generator *g, const int32_t *ids, size_t n, bool first, pn_err
 {
     int64_t limit = pn_config_int(pn_runtime_config(g->setup->runtime), "sampling", "n");
     double begin = tool_clock(), end;
+    int32_t before = pn_session_length(g->session, 0);
     pn_status status;
     int reason;
     g->prompt_tokens = n;
@@ -271,7 +282,7 @@ int generate_text(generator *g, const int32_t *ids, size_t n, bool first, pn_err
     end = tool_clock();
     g->prompt_seconds = end - begin;
     if (status != PN_OK)
-        return status == PN_E_CANCELLED ? GENERATE_CANCELLED : GENERATE_FAILED;
+        return status == PN_E_CANCELLED ? GENERATE_CANCELLED : GENERATE_FAILED;   /* g->pending is still to come */
     g->pending = -1;
     for (size_t i = 0; i < n; i++)
         pn_sampler_accept(g->sampler, ids[i]);
@@ -287,6 +298,8 @@ int generate_text(generator *g, const int32_t *ids, size_t n, bool first, pn_err
         g->decoded++;
     }
     g->decode_seconds = tool_clock() - begin;
+    if (reason == GENERATE_FAILED && g->made == 0)
+        pn_session_trim(g->session, 0, before, NULL);
     if (tool_stream_finish(&g->stream) != 0)
         reason = GENERATE_UNWRITABLE;
     return reason;

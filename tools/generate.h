@@ -55,7 +55,7 @@ typedef struct generator {
     char *bytes;                /* one decoded token */
     size_t bytes_capacity;
     int32_t pending;            /* the last token that was sampled and is not in the session; -1: none */
-    char *answer;               /* the text shown since generate_answer_begin, when `keep_answer` */
+    char *answer;               /* what was shown since the caller set answer_size to 0, when `keep_answer` */
     size_t answer_size, answer_capacity;
     bool keep_answer;
     bool progress_shown;
@@ -72,6 +72,8 @@ typedef struct generator {
 int generate_open(generator *g, tool_setup *setup, const char *command, const char *path);
 /* Make g->prompt. 0, or the exit status. */
 int generate_prompt(generator *g);
+/* Make g->sampler as [sampling] says, in place of one that is there. 0, or the exit status. */
+int generate_sampler(generator *g);
 void generate_close(generator *g);
 
 /* Text to tokens, appended to `out`. 0, or 1 after printing why. */
@@ -79,7 +81,7 @@ int generate_encode(generator *g, const char *text, size_t size, uint32_t flags,
 
 /* Evaluate ids[0..n-1] after what sequence 0 holds, then sample, show and evaluate until something ends it, at most
  * as many as [sampling] n says. `first`: the text begins with the first token. Returns GENERATE_*. After GENERATE_FAILED and
- * GENERATE_CANCELLED with made == 0 the session is as before. */
+ * GENERATE_CANCELLED with made == 0 the session is as before the call. */
 int generate_text(generator *g, const int32_t *ids, size_t n, bool first, pn_error *err);
 
 /* The line that -v asks for, on stderr. */

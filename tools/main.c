@@ -12,8 +12,6 @@
 #pragma weak cmd_tokenize
 #pragma weak cmd_detokenize
 #pragma weak cmd_dequant
-#pragma weak cmd_chat
-#pragma weak cmd_eval
 #pragma weak cmd_bench
 
 static const tool_command COMMANDS[] = {
