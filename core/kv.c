@@ -1,0 +1,227 @@
+/* KV cache blocks: a table per sequence, reference counts for what sequences share, copy before write. */
+#include "kv.h"
+
+#include "alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
+
+static pn_status layout(pn_kv *kv, const pn_plan *plan, pn_error *err)
+{
+    size_t element = kv->half ? 2 : 4, at = 0;
+    for (uint32_t i = 0; i < plan->n_nodes; i++) {
+        const pn_plan_node *n = &plan->nodes[i];
+        if (n->kind == PN_OP_CUSTOM && n->op->state_bytes) {
+            pn_op_call call = { .struct_size = sizeof call, .op = n->op->name, .layer = n->layer, .inputs = n->inputs,
+                                .n_inputs = n->n_inputs, .weights = n->weights, .n_weights = n->n_weights,
+                                .params = n->params, .params_size = n->params_size };
+            uint32_t widths[PN_NODE_INPUTS] = { 0 };
+            for (uint32_t k = 0; k < n->n_inputs; k++)
+                widths[k] = plan->values[n->inputs[k]].width;
+            kv->state_bytes[n->cache] = n->op->state_bytes(&call, widths);
+        }
+        if (n->kind != PN_OP_ATTENTION)
+            continue;
+        const pn_attention_params *a = &n->p.attention;
+        pn_kv_layer *l = &kv->layers[n->cache];
+        l->n_kv_heads = a->n_kv_heads;
+        l->key_size = a->key_size;
+        l->value_size = a->value_size;
+        l->k_head = (size_t)a->key_size * PN_KV_BLOCK * element;
+        l->v_head = (size_t)a->value_size * PN_KV_BLOCK * element;
+        l->k_offset = at;
+        l->v_offset = round64(at + l->k_head * l->n_kv_heads);
+        at = round64(l->v_offset + l->v_head * l->n_kv_heads);
+    }
+    kv->block_bytes = at;
+    if (at && (size_t)kv->n_blocks > SIZE_MAX / 2 / at)
+        return pn_fail(err, PN_E_RANGE, "a KV cache of %" PRId32 " blocks of %zu bytes is too large", kv->n_blocks, at);
+    return PN_OK;
+}
+
+static pn_status reserve(pn_kv *kv, const pn_plan *plan, pn_error *err)
+{
+    size_t n_table = (size_t)kv->n_sequences * (size_t)kv->blocks_per_sequence;
+    pn_status st = layout(kv, plan, err);
+    if (st)
+        return st;
+    kv->table = pn_calloc(n_table, sizeof *kv->table);
+    kv->references = pn_calloc((size_t)kv->n_blocks, sizeof *kv->references);
+    kv->free_list = pn_calloc((size_t)kv->n_blocks, sizeof *kv->free_list);
+    kv->length = pn_calloc((size_t)kv->n_sequences, sizeof *kv->length);
+    if (!kv->table || !kv->references || !kv->free_list || !kv->length)
+        return pn_fail(err, PN_E_NOMEM, "no memory for the tables of the KV cache");
+    if (kv->block_bytes) {
+        kv->memory = pn_pages_alloc((size_t)kv->n_blocks * kv->block_bytes);
+        if (!kv->memory)
+            return pn_fail(err, PN_E_NOMEM, "no memory for a KV cache of %zu bytes (%" PRId32 " sequences of %" PRId32
+                           " tokens): lower [runtime] context", (size_t)kv->n_blocks * kv->block_bytes, kv->n_sequences, kv->context);
+    }
+    for (uint32_t s = 0; s < kv->n_states; s++) {
+        for (int32_t q = 0; q < kv->n_sequences; q++) {
+            size_t i = (size_t)s * (size_t)kv->n_sequences + (size_t)q;
+            kv->states[i] = pn_calloc(1, kv->state_bytes[s]);
+            if (!kv->states[i])
+                return pn_fail(err, PN_E_NOMEM, "no memory for a state of %zu bytes", kv->state_bytes[s]);
+        }
+    }
+    memset(kv->table, 0xff, n_table * sizeof *kv->table);
+    /* The stack hands out low blocks first. */
+    for (int32_t b = kv->n_blocks - 1; b >= 0; b--)
+        kv->free_list[kv->n_free++] = b;
+    return PN_OK;
+}
+
+pn_status pn_kv_create(const pn_plan *plan, const char *type, int32_t context, int32_t n_sequences, pn_kv **out, pn_error *err)
+{
+    pn_kv *kv = pn_calloc(1, sizeof *kv);
+    pn_status st;
+    if (!kv)
+        return pn_fail(err, PN_E_NOMEM, "no memory for a KV cache");
+    kv->half = !strcmp(type, "f16");
+    kv->context = context;
+    kv->n_sequences = n_sequences;
+    kv->n_layers = plan->n_caches;
+    kv->n_states = plan->n_states;
+    kv->blocks_per_sequence = (context - 1) / PN_KV_BLOCK + 1;
+    kv->layers = pn_calloc(plan->n_caches, sizeof *kv->layers);
+    kv->state_bytes = pn_calloc(plan->n_states, sizeof *kv->state_bytes);
+    kv->states = pn_calloc((size_t)plan->n_states * (size_t)n_sequences, sizeof *kv->states);
+    if (!kv->half && strcmp(type, "f32"))
+        st = pn_fail(err, PN_E_UNSUPPORTED, "KV cache type '%s': this version stores f16 or f32; set [runtime] kv to one of them", type);
+    else if (!kv->layers || !kv->state_bytes || !kv->states)
+        st = pn_fail(err, PN_E_NOMEM, "no memory for a KV cache");
+    else if ((int64_t)kv->blocks_per_sequence * n_sequences > INT32_MAX)
+        st = pn_fail(err, PN_E_RANGE, "%" PRId32 " sequences of %" PRId32 " tokens are too many", n_sequences, context);
+    else {
+        kv->n_blocks = kv->blocks_per_sequence * n_sequences;
+        st = reserve(kv, plan, err);
+    }
+    if (st)
+        pn_kv_destroy(kv);
+    else
+        *out = kv;
+    return st;
+}
+
+void pn_kv_destroy(pn_kv *kv)
+{
+    if (!kv)
+        return;
+    if (kv->states)
+        for (size_t i = 0; i < (size_t)kv->n_states * (size_t)kv->n_sequences; i++)
+            pn_free(kv->states[i]);
+    if (kv->memory)
+        pn_pages_free(kv->memory, (size_t)kv->n_blocks * kv->block_bytes);
+    pn_free(kv->states);
+    pn_free(kv->state_bytes);
+    pn_free(kv->layers);
+    pn_free(kv->table);
+    pn_free(kv->references);
+    pn_free(kv->free_list);
+    pn_free(kv->length);
+    pn_free(kv);
+}
+
+static int32_t *entry(const pn_kv *kv, int32_t sequence, int32_t index)
+{
+    return &kv->table[(size_t)sequence * (size_t)kv->blocks_per_sequence + (size_t)index];
+}
+
+static unsigned char *block(const pn_kv *kv, int32_t b) { return kv->memory + (size_t)b * kv->block_bytes; }
+
+static void release(pn_kv *kv, int32_t b)
+{
+    if (--kv->references[b] == 0)
+        kv->free_list[kv->n_free++] = b;
+}
+
+void pn_kv_extend(pn_kv *kv, int32_t sequence, int32_t n)
+{
+    int32_t first = kv->length[sequence];
+    if (n <= 0)
+        return;
+    for (int32_t i = first / PN_KV_BLOCK; i <= (first + n - 1) / PN_KV_BLOCK; i++) {
+        int32_t *e = entry(kv, sequence, i);
+        if (*e >= 0 && kv->references[*e] == 1)
+            continue;
+        /* A sequence holds at most blocks_per_sequence distinct blocks, so the stack cannot be empty here. */
+        int32_t b = kv->free_list[--kv->n_free];
+        kv->references[b] = 1;
+        if (*e >= 0) {
+            memcpy(block(kv, b), block(kv, *e), kv->block_bytes);
+            release(kv, *e);
+        }
+        *e = b;
+    }
+    kv->length[sequence] = first + n;
+}
+
+void pn_kv_trim(pn_kv *kv, int32_t sequence, int32_t length)
+{
+    if (length >= kv->length[sequence])
+        return;
+    int32_t keep = length ? (length - 1) / PN_KV_BLOCK + 1 : 0;
+    for (int32_t i = keep; i < kv->blocks_per_sequence; i++) {
+        int32_t *e = entry(kv, sequence, i);
+        if (*e >= 0)
+            release(kv, *e);
+        *e = -1;
+    }
+    kv->length[sequence] = length;
+    if (length == 0)
+        for (uint32_t s = 0; s < kv->n_states; s++)
+            memset(kv->states[(size_t)s * (size_t)kv->n_sequences + (size_t)sequence], 0, kv->state_bytes[s]);
+}
+
+void pn_kv_copy(pn_kv *kv, int32_t from, int32_t to)
+{
+    if (from == to)
+        return;
+    pn_kv_trim(kv, to, 0);
+    for (int32_t i = 0; i < kv->blocks_per_sequence; i++) {
+        int32_t b = *entry(kv, from, i);
+        if (b >= 0)
+            kv->references[b]++;
+        *entry(kv, to, i) = b;
+    }
+    kv->length[to] = kv->length[from];
+    for (uint32_t s = 0; s < kv->n_states; s++) {
+        size_t base = (size_t)s * (size_t)kv->n_sequences;
+        memcpy(kv->states[base + (size_t)to], kv->states[base + (size_t)from], kv->state_bytes[s]);
+    }
+}
+
+void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k, const float *v)
+{
+    const pn_kv_layer *l = &kv->layers[layer];
+    unsigned char *b = block(kv, *entry(kv, sequence, position / PN_KV_BLOCK));
+    size_t j = (size_t)(position % PN_KV_BLOCK);
+    for (uint32_t h = 0; h < l->n_kv_heads; h++) {
+        unsigned char *kb = b + l->k_offset + h * l->k_head, *vb = b + l->v_offset + h * l->v_head;
+        const float *vh = v + (size_t)h * l->value_size;
+        if (kv->half) {
+            ops->store_key_f16(k + (size_t)h * l->key_size, l->key_size, j, (uint16_t *)(void *)kb);
+            ops->f16_from_f32(vh, l->value_size, (uint16_t *)(void *)vb + j * l->value_size);
+        } else {
+            ops->store_key_f32(k + (size_t)h * l->key_size, l->key_size, j, (float *)(void *)kb);
+            memcpy((float *)(void *)vb + j * l->value_size, vh, l->value_size * sizeof(float));
+        }
+    }
+}
+
+const void *pn_kv_keys(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+{
+    const pn_kv_layer *l = &kv->layers[layer];
+    return block(kv, *entry(kv, sequence, index)) + l->k_offset + head * l->k_head;
+}
+
+const void *pn_kv_values(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+{
+    const pn_kv_layer *l = &kv->layers[layer];
+    return block(kv, *entry(kv, sequence, index)) + l->v_offset + head * l->v_head;
+}
+
+uint64_t pn_kv_bytes(const pn_kv *kv) { return (uint64_t)kv->n_blocks * kv->block_bytes; }

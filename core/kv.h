@@ -1,0 +1,49 @@
+/* The sequence state: keys and values of every attention layer, in blocks of PN_KV_BLOCK positions that sequences own or share, and the states of
+ * operations that plugins brought. Not thread-safe, but pn_kv_store for different tokens may run at once. */
+#ifndef PN_KV_H
+#define PN_KV_H
+
+#include "ops.h"
+#include "plan.h"
+
+typedef struct pn_kv_layer {
+    uint32_t n_kv_heads, key_size, value_size;
+    size_t k_offset, v_offset;      /* bytes from the start of a block */
+    size_t k_head, v_head;          /* bytes per head */
+} pn_kv_layer;
+
+typedef struct pn_kv {
+    int half;                       /* 1: f16, 0: f32 */
+    int32_t context, n_sequences;
+    uint32_t n_layers;
+    pn_kv_layer *layers;
+    size_t block_bytes;             /* all layers of one block of positions */
+    int32_t blocks_per_sequence, n_blocks;
+    unsigned char *memory;          /* n_blocks * block_bytes, zero pages until touched */
+    int32_t *table;                 /* [sequence][block of positions] -> block, or -1 */
+    int32_t *references;            /* [block] */
+    int32_t *free_list;             /* stack of free blocks */
+    int32_t n_free;
+    int32_t *length;                /* [sequence] */
+    size_t *state_bytes;            /* [state] */
+    uint32_t n_states;
+    unsigned char **states;         /* [state * n_sequences + sequence] */
+} pn_kv;
+
+/* kv: "f16" or "f32". */
+pn_status pn_kv_create(const pn_plan *plan, const char *kv, int32_t context, int32_t n_sequences, pn_kv **out, pn_error *err);
+void pn_kv_destroy(pn_kv *kv);
+/* Make position `length` .. `length + n - 1` of a sequence writable (fresh or unshared blocks) and count them in. Never fails when they lie inside the
+ * context: there are enough blocks for every sequence. */
+void pn_kv_extend(pn_kv *kv, int32_t sequence, int32_t n);
+/* Forget positions >= length. */
+void pn_kv_trim(pn_kv *kv, int32_t sequence, int32_t length);
+void pn_kv_copy(pn_kv *kv, int32_t from, int32_t to);
+/* Write one token's keys [n_kv_heads][key_size] and values [n_kv_heads][value_size] of a layer. */
+void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k, const float *v);
+/* Keys and values of a head in the block that holds positions index * PN_KV_BLOCK ... */
+const void *pn_kv_keys(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head);
+const void *pn_kv_values(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head);
+uint64_t pn_kv_bytes(const pn_kv *kv);
+
+#endif
