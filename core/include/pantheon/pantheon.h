@@ -88,6 +88,20 @@ PN_API double pn_config_float(const pn_config *config, const char *section, cons
  * the configuration changes. */
 PN_API pn_status pn_config_entry_at(const pn_config *config, size_t index, pn_config_entry *out, pn_error *err);
 
+/* A key that a configuration may hold. */
+typedef struct pn_config_key {
+    uint32_t struct_size;
+    uint32_t list;              /* 1: each value given adds an item */
+    const char *section;
+    const char *key;            /* "threads", or the beginning of a name ("alias.") when `rest` is not "" */
+    const char *rest;           /* what the user puts after it: "NAME" */
+    const char *fallback;       /* built-in value */
+    const char *help;           /* one line, ending in its range in parentheses */
+} pn_config_key;
+
+/* Known key `index`, or PN_E_RANGE past the end. Pointers live as long as the library. Thread-safe. */
+PN_API pn_status pn_config_key_at(size_t index, pn_config_key *out, pn_error *err);
+
 /* ---- runtime: plugins ------------------------------------------------------------------------------------------------- */
 
 typedef struct pn_runtime pn_runtime;
@@ -125,6 +139,10 @@ typedef struct pn_plugin_report {
 
 /* Plugin `index` in the order they were found, or PN_E_RANGE past the end. Pointers live as long as the runtime. */
 PN_API pn_status pn_runtime_plugin(const pn_runtime *runtime, size_t index, pn_plugin_report *out, pn_error *err);
+
+/* Folder `index` in the order they are searched, or NULL past the end. *why: who asked for it ("[plugins] path", "home folder", ...);
+ * *present: 0 when there is no such folder. Both may be NULL. */
+PN_API const char *pn_runtime_folder(const pn_runtime *runtime, size_t index, const char **why, int *present);
 
 /* Things that plugins registered. */
 enum { PN_KIND_FORMAT = 1, PN_KIND_QUANT, PN_KIND_PACKING, PN_KIND_KERNEL, PN_KIND_OP, PN_KIND_ARCH, PN_KIND_TOKENIZER, PN_KIND_TEMPLATE };
