@@ -1,0 +1,112 @@
+/* The vector layer for AVX2, FMA and F16C: the same names as simd_avx512.h with 8 lanes. */
+#ifndef PANTHEON_KIT_SIMD_H
+#define PANTHEON_KIT_SIMD_H
+
+#include <pantheon/kit/types.h>
+#include <immintrin.h>
+
+#define PN_LANES 8
+#define PN_TILE_COLUMNS 4       /* 2 x 4 integer sums, 2 weights, 1 activation, 1 product; float sums go through the stack */
+#define PN_TILE_F32_COLUMNS 3   /* 4 x 3 sums, 3 activations, 1 weight */
+#define PN_INLINE static inline __attribute__((always_inline, unused))
+#define PN_UNROLL _Pragma("GCC unroll 32")
+
+typedef __m256i pn_vi;
+typedef __m256 pn_vf;
+
+typedef struct pn_rows {
+    const uint8_t *base;
+    size_t stride;
+} pn_rows;
+
+PN_INLINE pn_vi pn_v_zero(void) { return _mm256_setzero_si256(); }
+PN_INLINE pn_vf pn_v_zero_f(void) { return _mm256_setzero_ps(); }
+PN_INLINE pn_vi pn_v_set32(uint32_t x) { return _mm256_set1_epi32((int32_t)x); }
+PN_INLINE pn_vf pn_v_set_f(float x) { return _mm256_set1_ps(x); }
+PN_INLINE pn_vi pn_v_and(pn_vi a, pn_vi b) { return _mm256_and_si256(a, b); }
+PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b) { return _mm256_or_si256(a, b); }
+PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b) { return _mm256_add_epi32(a, b); }
+PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b) { return _mm256_sub_epi16(a, b); }
+#define pn_v_sll16(a, n) _mm256_slli_epi16(a, n)
+#define pn_v_srl16(a, n) _mm256_srli_epi16(a, n)
+#define pn_v_sra16(a, n) _mm256_srai_epi16(a, n)
+#define pn_v_srl32(a, n) _mm256_srli_epi32(a, n)
+
+PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c) { return _mm256_fmadd_ps(a, b, c); }
+PN_INLINE pn_vf pn_v_mul(pn_vf a, pn_vf b) { return _mm256_mul_ps(a, b); }
+PN_INLINE pn_vf pn_v_float(pn_vi a) { return _mm256_cvtepi32_ps(a); }
+
+PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
+
+PN_INLINE pn_vi pn_v_load(const void *p) { return _mm256_load_si256((const __m256i *)p); }
+PN_INLINE void pn_v_store(void *p, pn_vi a) { _mm256_store_si256((__m256i *)p, a); }
+PN_INLINE pn_vf pn_v_load_f(const float *p) { return _mm256_load_ps(p); }
+PN_INLINE void pn_v_store_f(float *p, pn_vf a) { _mm256_store_ps(p, a); }
+PN_INLINE pn_vf pn_v_loadu_f(const void *p) { return _mm256_loadu_ps((const float *)p); }
+PN_INLINE void pn_v_storeu_f(float *p, pn_vf a) { _mm256_storeu_ps(p, a); }
+PN_INLINE pn_vi pn_v_bcast32(const void *p)
+{
+    int32_t x;
+    memcpy(&x, p, sizeof x);
+    return _mm256_set1_epi32(x);
+}
+
+PN_INLINE pn_vf pn_v_load_f32_n(const uint8_t *p, size_t n)
+{
+    float part[8] = { 0 };
+    memcpy(part, p, n * 4);
+    return _mm256_loadu_ps(part);
+}
+PN_INLINE pn_vf pn_v_load_f16_n(const uint8_t *p, size_t n)
+{
+    uint16_t part[8] = { 0 };
+    memcpy(part, p, n * 2);
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)part));
+}
+PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p)); }
+
+PN_INLINE pn_vf pn_v_half_lo(pn_vi a)
+{
+    a = _mm256_and_si256(a, _mm256_set1_epi32(0xffff));
+    return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}
+PN_INLINE pn_vf pn_v_half_hi(pn_vi a)
+{
+    a = _mm256_srli_epi32(a, 16);
+    return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}
+
+PN_INLINE float pn_v_sum(pn_vf a)
+{
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+
+PN_INLINE __m256i pn_v_halves(const uint8_t *p, size_t stride)
+{
+    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i_u *)p));
+    return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i_u *)(p + 4 * stride)), 1);
+}
+
+PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
+{
+    const uint8_t *p = rows.base + offset;
+    __m256i a = pn_v_halves(p, rows.stride), b = pn_v_halves(p + rows.stride, rows.stride);
+    __m256i c = pn_v_halves(p + 2 * rows.stride, rows.stride), d = pn_v_halves(p + 3 * rows.stride, rows.stride);
+    __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    __m256i AB = _mm256_unpackhi_epi32(a, b), CD = _mm256_unpackhi_epi32(c, d);
+    w[0] = _mm256_unpacklo_epi64(ab, cd);
+    w[1] = _mm256_unpackhi_epi64(ab, cd);
+    w[2] = _mm256_unpacklo_epi64(AB, CD);
+    w[3] = _mm256_unpackhi_epi64(AB, CD);
+}
+
+PN_INLINE pn_vi pn_v_word(pn_rows rows, size_t offset)
+{
+    pn_vi w[4];
+    pn_v_words(rows, offset, w);
+    return w[0];
+}
+
+#endif

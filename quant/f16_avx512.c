@@ -1,0 +1,8 @@
+/* f16 kernel for AVX512. */
+#include <pantheon/kit/simd_avx512.h>
+#include "f16_simd.h"
+
+pn_status pn_f16_matmul_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_f32_matmul(args, &f16_floats);
+}

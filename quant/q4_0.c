@@ -1,0 +1,97 @@
+/* The type q4_0: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/register.h>
+#include <pantheon/kit/tile_c.h>
+#include <math.h>
+#include "q4_0.h"
+
+static void q4_0_dequantize(const void *row, float *out, size_t n)
+{
+    const pn_q4_0_block *b = row;
+    for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++, out += PN_Q4_0_ELEMS) {
+        const float d = pn_get_half(b->d);
+        for (size_t i = 0; i < 16; i++) {
+            out[i] = d * (float)((b->qs[i] & 15) - 8);
+            out[i + 16] = d * (float)((b->qs[i] >> 4) - 8);
+        }
+    }
+}
+
+static uint8_t q4_0_code(float x, float inverse)
+{
+    float q = x * inverse + 8.5f;
+    return (uint8_t)(q < 0.0f ? 0.0f : q < 15.0f ? q : 15.0f);
+}
+
+/* The element farthest from zero gets code 0, that is -8: its sign decides the sign of the scale. */
+static pn_status q4_0_quantize(const float *x, const float *importance, void *row, size_t n, pn_error *err)
+{
+    pn_q4_0_block *b = row;
+    (void)importance; /* the farthest element decides, not the weights of the errors */
+    for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++, x += PN_Q4_0_ELEMS) {
+        float low = 0, high = 0, far = 0;
+        pn_status status = pn_range_of(x, PN_Q4_0_ELEMS, &low, &high, err);
+        if (status != PN_OK)
+            return status;
+        for (size_t i = 0; i < PN_Q4_0_ELEMS; i++)
+            far = fabsf(x[i]) > fabsf(far) ? x[i] : far;
+        const float d = far / -8.0f, inverse = pn_inverse(d);
+        if (!pn_fits_half(d))
+            return pn_fail(err, PN_E_RANGE, "q4_0 cannot hold values from %g to %g: its scale is a half",
+                           (double)low, (double)high);
+        pn_put_half(b->d, d);
+        for (size_t i = 0; i < 16; i++)
+            b->qs[i] = (uint8_t)(q4_0_code(x[i], inverse) | q4_0_code(x[i + 16], inverse) << 4);
+    }
+    return PN_OK;
+}
+
+static void q4_0_byteswap(void *row, size_t n)
+{
+    pn_q4_0_block *b = row;
+    for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++)
+        pn_swap16(b->d);
+}
+
+static void q4_0_unpack(const uint8_t *block, pn_codes *out)
+{
+    const pn_q4_0_block *b = (const pn_q4_0_block *)block;
+    out->d[0] = pn_get_half(b->d);
+    for (size_t i = 0; i < 16; i++) {
+        out->code[i] = (int16_t)((b->qs[i] & 15) - 8);
+        out->code[i + 16] = (int16_t)((b->qs[i] >> 4) - 8);
+    }
+}
+
+static const pn_block_type q4_0_block = { sizeof(pn_q4_0_block), PN_Q4_0_ELEMS, 0, 0, q4_0_unpack };
+
+static size_t q4_0_scratch_c(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_c_i16_scratch(columns);
+}
+
+static pn_status q4_0_matmul_c(const pn_matmul_args *args)
+{
+    return pn_c_i16_matmul(args, &q4_0_block);
+}
+
+static const pn_quant q4_0_type = {
+    .struct_size = sizeof(pn_quant), .name = "q4_0", .summary = "4 bits, a scale for each 32",
+    .block_elems = PN_Q4_0_ELEMS, .block_bytes = sizeof(pn_q4_0_block),
+    .dequantize = q4_0_dequantize, .quantize = q4_0_quantize, .byteswap = q4_0_byteswap
+};
+
+static const pn_kernel q4_0_kernels[] = {
+    PN_KERNEL(q4_0, i16, c, PN_SCORE_C, 0, 1, q4_0_scratch_c, q4_0_matmul_c),
+#ifdef PN_HAVE_X86
+    PN_KERNEL(q4_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q4_0_scratch_avx2, pn_q4_0_matmul_avx2),
+    PN_KERNEL(q4_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q4_0_scratch_avx512, pn_q4_0_matmul_avx512),
+#endif
+};
+
+static pn_status q4_0_init(const pn_host *host, pn_error *err)
+{
+    return pn_register_type(host, &q4_0_type, q4_0_kernels, sizeof q4_0_kernels / sizeof *q4_0_kernels, err);
+}
+
+PN_PLUGIN("org.pantheon.q4_0", "0.1.0", "MIT", "the quantization type q4_0", 0, q4_0_init)
