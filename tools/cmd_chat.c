@@ -8,8 +8,8 @@
 
 static const char HELP[] =
     "usage: pantheon chat [-c FILE.ini | MODEL] [OPTIONS]\n\n"
-    "A conversation: each line is a message, each answer ends with a newline. On a terminal lines are edited and kept in\n"
-    "a history, and a line that ends with a backslash goes on in the next; without one, lines are read as they come.\n"
+    "A conversation: each line is a message, each answer ends with a newline. On a terminal lines are edited and kept\n"
+    "in a history, and a line that ends with a backslash goes on in the next; without one, lines are read as they come.\n"
     "Ctrl-C ends an answer, Ctrl-D the conversation.\n\n"
     "  --system TEXT        system message ([prompt] system)\n"
     "  --template NAME      chat template in place of the model's own ([prompt] template)\n";
@@ -108,8 +108,8 @@ static int find_closing(chat *c)
     return status;
 }
 
-/* The end of the answer's turn, to be evaluated with the next message. The end token counts once, and another end token than
- * the template's is left out. */
+/* The end of the answer's turn, to be evaluated with the next message. The end token counts once, and another end token
+ * than the template's is left out. */
 static int make_tail(chat *c, int reason)
 {
     pn_error err = { 0 };
@@ -133,8 +133,8 @@ static int make_input(chat *c, pn_ids *ids)
         return tool_fail(&err);
     if (used + ids->count < context)
         return 0;
-    return tool_failf("the message needs %zu tokens, and of the context of %zu only %zu are left: it was not sent. /reset "
-                      "begins anew; --context N makes room for more", ids->count, context, context - used);
+    return tool_failf("the message needs %zu tokens, and of the context of %zu only %zu are left: it was not sent. "
+                      "/reset begins anew; --context N makes room for more", ids->count, context, context - used);
 }
 
 /* Say what ended the answer, where that is worth words. */
@@ -230,8 +230,8 @@ static int command(chat *c, char *line)
         return QUIT;
     else {
         near = tool_nearest(line, names, sizeof names / sizeof *names);
-        tool_failf("no command is called '%s'%s%s%s (/help lists them; a message that begins with a slash needs two)", line,
-                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        tool_failf("no command is called '%s'%s%s%s (/help lists them; a message that begins with a slash needs two)",
+                   line, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         c->failed = true;
     }
     return 0;

@@ -30,7 +30,9 @@ static const char HELP[] =
     "  -h, --help             this text\n"
     "The result is the same bits for any --batch, --beside and -t.\n";
 
-enum { EVAL_TOKENS = TOOL_FIRST, EVAL_LOGITS, EVAL_LAST, EVAL_ACTIVATIONS, EVAL_KV, EVAL_BATCH, EVAL_CONTEXT, EVAL_BESIDE };
+enum {
+    EVAL_TOKENS = TOOL_FIRST, EVAL_LOGITS, EVAL_LAST, EVAL_ACTIVATIONS, EVAL_KV, EVAL_BATCH, EVAL_CONTEXT, EVAL_BESIDE
+};
 
 typedef struct eval_options {
     const char *model, *tokens, *logits;
@@ -120,7 +122,7 @@ static int output_write(const output *o, const float *x, size_t n)
     return 0;
 }
 
-/* Finish the file and put it in its place, or remove it when `status` says that something failed. Returns the status. */
+/* Finish the file and put it in its place, or remove it when `status` says that something failed. The new status. */
 static int output_close(output *o, const char *path, int status)
 {
     int why = 0;
@@ -177,8 +179,8 @@ static int read_tokens(const char *path, int32_t vocab, pn_ids *ids)
             return 1;
         }
         if (errno || v < 0 || v >= vocab) {
-            tool_failf("%s: byte %zu: token %lld is not in the vocabulary, which has 0 .. %d", path, (size_t)(p - text), v,
-                       (int)vocab - 1);
+            tool_failf("%s: byte %zu: token %lld is not in the vocabulary, which has 0 .. %d", path,
+                       (size_t)(p - text), v, (int)vocab - 1);
             free(text);
             return 1;
         }
@@ -275,17 +277,6 @@ static int open_session(const tool_setup *setup, pn_model *model, const eval_opt
     return 0;
 }
 
-static void say_kernels(const pn_session *session)
-{
-    size_t n = pn_session_describe(session, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text) {
-        pn_session_describe(session, text, n + 1);
-        tool_print_safe(stderr, text, strlen(text), true);
-    }
-    free(text);
-}
-
 static int eval(tool_setup *setup, const eval_options *o)
 {
     pn_error err = { 0 };
@@ -305,7 +296,7 @@ static int eval(tool_setup *setup, const eval_options *o)
     if (!status)
         status = open_session(setup, model, o, ids.count, &session);
     if (!status && setup->verbose >= 2)
-        say_kernels(session);
+        tool_say_kernels(session);
     if (!status) {
         begin = tool_clock();
         status = output_open(&out, o->logits);
@@ -334,7 +325,8 @@ static int own_option(tool_setup *setup, eval_options *o, int c, const char *arg
     case EVAL_KV: return tool_setup_set(setup, "runtime.kv", argument, "--kv");
     case EVAL_CONTEXT: return tool_setup_set(setup, "runtime.context", argument, "--context");
     case EVAL_BATCH: {
-        int status = strcmp(argument, "whole") == 0 ? 0 : tool_integer("eval", "--batch", argument, 1, 65536, &o->batch);
+        bool whole = strcmp(argument, "whole") == 0;
+        int status = whole ? 0 : tool_integer("eval", "--batch", argument, 1, 65536, &o->batch);
         return status ? status : -1;
     }
     case EVAL_BESIDE: {

@@ -7,16 +7,16 @@
 
 static const char HELP[] =
     "usage: pantheon run [-c FILE.ini | MODEL] (-p TEXT | -f FILE) [OPTIONS]\n\n"
-    "Continues TEXT and prints only the continuation, as it is made. It ends at the model's end token, at a stop string,\n"
-    "after -n tokens, or when the context is full, which is said on standard error (the status is then still 0). The text\n"
-    "is valid UTF-8; a newline is added only when standard output is a terminal and the text has none at its end.\n"
-    "Ctrl-C ends it, what was printed is whole, and the status is 130.\n\n"
+    "Continues TEXT and prints only the continuation, as it is made. It ends at the model's end token, at a stop\n"
+    "string, after -n tokens, or when the context is full, which is said on standard error (the status is then still\n"
+    "0). The text is valid UTF-8; a newline is added only when standard output is a terminal and the text has none at\n"
+    "its end. Ctrl-C ends it, what was printed is whole, and the status is 130.\n\n"
     "  -p, --prompt TEXT    the text; '-' reads standard input\n"
     "  -f, --file FILE      the text is what the file holds\n"
     "  --chat               TEXT is a user's message, put into the model's chat template; prints the answer\n"
     "  --system TEXT        system message for --chat ([prompt] system)\n"
     "  --template NAME      chat template in place of the model's own ([prompt] template)\n"
-    "  --special            markers such as <|im_end|> in TEXT are the tokens they name; without it they are plain text\n";
+    "  --special            markers such as <|im_end|> in TEXT are the tokens they name, not plain text\n";
 
 enum { RUN_CHAT = GENERATE_NEXT, RUN_SPECIAL };
 
@@ -97,9 +97,9 @@ static int generate(generator *g, const pn_ids *ids, bool first)
     int32_t context = pn_session_context(g->session);
     int reason;
     if (ids->count >= (size_t)context)
-        return tool_failf("the prompt has %zu tokens and the context holds %d, so there is no room for an answer: shorten "
-                          "it, or ask for more with --context (the model was trained for %d)", ids->count, (int)context,
-                          (int)pn_model_context(g->model));
+        return tool_failf("the prompt has %zu tokens and the context holds %d, so there is no room for an answer: "
+                          "shorten it, or ask for more with --context (the model was trained for %d)", ids->count,
+                          (int)context, (int)pn_model_context(g->model));
     tool_interrupt_catch(true);
     reason = generate_text(g, ids->data, ids->count, first, &err);
     tool_interrupt_catch(false);

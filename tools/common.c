@@ -63,6 +63,17 @@ int tool_usage(const char *command, const char *format, ...)
     return 2;
 }
 
+void tool_say_kernels(const pn_session *session)
+{
+    size_t n = pn_session_describe(session, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text) {
+        pn_session_describe(session, text, n + 1);
+        tool_print_safe(stderr, text, n, true);
+    }
+    free(text);
+}
+
 /* Edit distance (insert, delete, replace, swap of neighbours = 1 each), bounded by the length of the names we have. */
 static size_t distance(const char *a, const char *b)
 {

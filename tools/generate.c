@@ -98,17 +98,6 @@ static void hide_progress(generator *g)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
 
-static void say_kernels(const generator *g)
-{
-    size_t n = pn_session_describe(g->session, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text) {
-        pn_session_describe(g->session, text, n + 1);
-        tool_print_safe(stderr, text, strlen(text), true);
-    }
-    free(text);
-}
-
 static pn_status open_session(generator *g, pn_error *err)
 {
     const pn_config *config = pn_runtime_config(g->setup->runtime);
@@ -150,7 +139,7 @@ int generate_open(generator *g, tool_setup *setup, const char *command, const ch
         return status;
     g->load_seconds = tool_clock() - begin;
     if (setup->verbose >= 2)
-        say_kernels(g);
+        tool_say_kernels(g->session);
     return 0;
 }
 
@@ -310,20 +299,24 @@ static double rate(size_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : 0;
 }
 
+static double megabytes(uint64_t bytes)
+{
+    return (double)bytes * 1e-6;
+}
+
 void generate_report(const generator *g, bool with_load)
 {
     if (with_load)
         tool_say("load    %8.3f s  %s, context %d, %d threads, %.1f MB of weights read per token", g->load_seconds,
                  pn_model_arch(g->model), (int)pn_session_context(g->session), (int)pn_session_threads(g->session),
-                 (double)pn_model_weight_bytes(g->model) * 1e-6);
+                 megabytes(pn_model_weight_bytes(g->model)));
     tool_say("prompt  %8.3f s  %zu tokens, %.1f tokens/s", g->prompt_seconds, g->prompt_tokens,
              rate(g->prompt_tokens, g->prompt_seconds));
     tool_say("decode  %8.3f s  %zu tokens made, %.1f tokens/s", g->decode_seconds, g->made,
              rate(g->decoded, g->decode_seconds));
     if (with_load)
         tool_say("memory  %8.1f MB peak; arena %.1f, cache %.1f, packed %.1f, scratch %.1f MB; seed %llu",
-                 (double)tool_peak_memory() * 1e-6, (double)pn_session_bytes(g->session, "arena") * 1e-6,
-                 (double)pn_session_bytes(g->session, "kv") * 1e-6, (double)pn_session_bytes(g->session, "packed") * 1e-6,
-                 (double)pn_session_bytes(g->session, "scratch") * 1e-6,
-                 (unsigned long long)pn_sampler_seed(g->sampler));
+                 megabytes(tool_peak_memory()), megabytes(pn_session_bytes(g->session, "arena")),
+                 megabytes(pn_session_bytes(g->session, "kv")), megabytes(pn_session_bytes(g->session, "packed")),
+                 megabytes(pn_session_bytes(g->session, "scratch")), (unsigned long long)pn_sampler_seed(g->sampler));
 }

@@ -5,8 +5,8 @@
 #include "stream.h"
 #include "tool.h"
 
-/* Options that choose a model and how it is run: positional MODEL or [model] path of the INI, those of TOOL_OPTIONS, and
- * these. GENERATE_OPTIONS in the option string, GENERATE_LONG_OPTIONS first in the long table. */
+/* Options that choose a model and how it is run: positional MODEL or [model] path of the INI, those of TOOL_OPTIONS,
+ * and these. GENERATE_OPTIONS in the option string, GENERATE_LONG_OPTIONS first in the long table. */
 #define GENERATE_OPTIONS TOOL_OPTIONS "n:"
 #define GENERATE_LONG_OPTIONS                                                                                          \
     TOOL_LONG_OPTIONS, { "tokens", required_argument, NULL, 'n' },                                                     \
@@ -80,8 +80,8 @@ void generate_close(generator *g);
 int generate_encode(generator *g, const char *text, size_t size, uint32_t flags, pn_ids *out);
 
 /* Evaluate ids[0..n-1] after what sequence 0 holds, then sample, show and evaluate until something ends it, at most
- * as many as [sampling] n says. `first`: the text begins with the first token. Returns GENERATE_*. After GENERATE_FAILED and
- * GENERATE_CANCELLED with made == 0 the session is as before the call. */
+ * as many tokens as [sampling] n says. `first`: the text begins with the first of them. Returns GENERATE_*. After
+ * GENERATE_FAILED and GENERATE_CANCELLED with made == 0 the session is as before the call. */
 int generate_text(generator *g, const int32_t *ids, size_t n, bool first, pn_error *err);
 
 /* The line that -v asks for, on stderr. */

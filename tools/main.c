@@ -12,7 +12,6 @@
 #pragma weak cmd_tokenize
 #pragma weak cmd_detokenize
 #pragma weak cmd_dequant
-#pragma weak cmd_bench
 
 static const tool_command COMMANDS[] = {
     { "run", cmd_run, "continue a text, or answer one message" },

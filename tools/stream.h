@@ -1,4 +1,4 @@
-/* Text on its way from tokens to the user: characters are put together, stop strings found, before anything is shown. */
+/* Text on its way from tokens to the user: characters are put together and stop strings found before it is shown. */
 #ifndef PN_STREAM_H
 #define PN_STREAM_H
 

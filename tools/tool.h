@@ -2,7 +2,7 @@
  * `int cmd_NAME(argc, argv)` (argv[0] is the subcommand's name) and its help text; tools/main.c has the table;
  * tools/common.c has the functions below, tools/stream.c the part on UTF-8.
  *
- * Exit status: 0 success, 1 failure, 2 usage, 130 stopped by Ctrl-C. Results go to stdout, everything else to stderr. */
+ * Exit status: 0 success, 1 failure, 2 usage, 130 stopped by Ctrl-C. Results go to stdout, all else to stderr. */
 #ifndef PN_TOOL_H
 #define PN_TOOL_H
 
@@ -35,6 +35,8 @@ int tool_fail(const pn_error *err);
 int tool_failf(const char *format, ...) PN_PRINTF(1, 2);
 /* Print "pantheon: MESSAGE" to stderr and go on. */
 void tool_say(const char *format, ...) PN_PRINTF(1, 2);
+/* Which kernel each weight uses, to stderr. */
+void tool_say_kernels(const pn_session *session);
 /* Print "pantheon COMMAND: MESSAGE" and "see pantheon COMMAND --help" to stderr; returns 2. */
 int tool_usage(const char *command, const char *format, ...) PN_PRINTF(2, 3);
 /* The name nearest to `text`, or NULL when none is near. */
@@ -66,7 +68,8 @@ typedef struct tool_setup {
 #define TOOL_OPTIONS "c:t:vh"
 #define TOOL_LONG_OPTIONS                                                                                              \
     { "config", required_argument, NULL, 'c' }, { "threads", required_argument, NULL, 't' },                           \
-    { "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' }, { "set", required_argument, NULL, TOOL_SET }
+    { "verbose", no_argument, NULL, 'v' }, { "help", no_argument, NULL, 'h' },                                         \
+    { "set", required_argument, NULL, TOOL_SET }
 enum { TOOL_SET = 1000, TOOL_FIRST = 1001 /* first value free for a subcommand's own long options */ };
 
 /* 0 = fine; else the exit status to return. */
@@ -78,7 +81,7 @@ int tool_option(tool_setup *s, const char *command, int option, const char *argu
 int tool_setup_set(tool_setup *s, const char *name, const char *value, const char *option);
 /* Load the INI and then the values from the command line into s->config. 0, or the exit status. */
 int tool_setup_config(tool_setup *s);
-/* The same if it is not done yet, and create the runtime, with a logger that prints to stderr. 0, or the exit status. */
+/* The same if it is not done yet, and create the runtime, with a logger to stderr. 0, or the exit status. */
 int tool_setup_runtime(tool_setup *s);
 void tool_setup_end(tool_setup *s);
 /* Where the effective value of a key came from: PN_ORIGIN_*. */
@@ -101,8 +104,8 @@ void tool_json_string(FILE *out, const char *text, size_t size);
 /* Text for a terminal: control characters (escape sequences hidden in metadata) become visible escapes and invalid
  * UTF-8 U+FFFD; newline and tab are kept if `keep`. */
 void tool_print_safe(FILE *out, const char *text, size_t size, bool keep);
-/* The first character of s[0..n-1], n > 0: its length, or minus the length of an invalid part, or 0 when the bytes begin a
- * character that goes on after them. `code` may be NULL. */
+/* The first character of s[0..n-1], n > 0: its length, or minus the length of an invalid part, or 0 when the bytes begin
+ * a character that goes on after them. `code` may be NULL. */
 int tool_utf8_next(const char *s, size_t n, uint32_t *code);
 
 /* Seconds of a clock that only goes forward; the most memory this process has had, in bytes. */

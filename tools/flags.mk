@@ -1,0 +1,2 @@
+# What the files of tools/ need.
+LIBS_pantheon += -lm
