@@ -189,7 +189,7 @@ static pn_status refuse(pn_runtime *rt, pn_plugin_rec *rec, pn_status status, co
 
 static pn_status add_file(pn_runtime *rt, const char *path, int named, pn_error *err)
 {
-    pn_plugin_rec *rec;
+    pn_plugin_rec *rec = NULL;
     pn_error why = {0};
     struct stat st;
     if (seen_before(rt, path))
@@ -358,7 +358,7 @@ static pn_status start_all(pn_runtime *rt, pn_error *err)
 
 static pn_status start_core(pn_runtime *rt, pn_error *err)
 {
-    pn_plugin_rec *core;
+    pn_plugin_rec *core = NULL;
     pn_error why = {0};
     pn_status s = new_record(rt, "", &core, err);
     if (s != PN_OK)
