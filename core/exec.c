@@ -75,7 +75,9 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
     ex->ropes = pn_calloc(ex->plan->n_ropes, sizeof *ex->ropes);
     ex->selected = pn_calloc(ex->batch, sizeof *ex->selected);
     ex->tiles = pn_calloc(ex->batch, sizeof *ex->tiles);
-    if (!ex->ropes || !ex->selected || !ex->tiles)
+    ex->selected_positions = pn_calloc(ex->batch, sizeof *ex->selected_positions);
+    ex->selected_sequences = pn_calloc(ex->batch, sizeof *ex->selected_sequences);
+    if (!ex->ropes || !ex->selected || !ex->tiles || !ex->selected_positions || !ex->selected_sequences)
         return pn_fail(err, PN_E_NOMEM, "no memory for a batch of %zu tokens", ex->batch);
     for (uint32_t i = 0; i < ex->n_items; i++) {
         if (ex->items[i].kind != PN_ITEM_ROPE_TABLE)
@@ -95,6 +97,8 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
     ex->scratch = pn_alloc_aligned(64, ex->scratch_bytes * ex->n_threads);
     if (!ex->scratch)
         return pn_fail(err, PN_E_NOMEM, "no memory for %" PRIu32 " times %zu bytes of scratch", ex->n_threads, ex->scratch_bytes);
+    if ((st = pn_partials_init(&ex->partials, ex->plan, context, err)))
+        return st;
     return prepare_custom(ex, err);
 }
 
@@ -132,6 +136,9 @@ void pn_exec_destroy(pn_exec *ex)
     pn_free(ex->ropes);
     pn_free(ex->selected);
     pn_free(ex->tiles);
+    pn_free(ex->selected_positions);
+    pn_free(ex->selected_sequences);
+    pn_partials_free(&ex->partials);
     pn_free(ex->phases);
     pn_free(ex->items);
     pn_free(ex->linears);
@@ -293,9 +300,20 @@ static size_t phase_units(const pn_exec *ex, const pn_phase *ph, size_t columns)
     switch (ph->kind) {
     case PN_PHASE_TOKENS: return columns;
     case PN_PHASE_ROWS: return columns ? ph->n_units : 0;
-    case PN_PHASE_ATTENTION: return ex->n_tiles * n->p.attention.n_kv_heads;
+    case PN_PHASE_ATTENTION: return ex->n_tiles * n->p.attention.n_kv_heads * ex->n_chunks;
     default: return columns ? n->op->units(&ex->custom[it->node]) : 0;
     }
+}
+
+static void attention_unit(const pn_exec *ex, const pn_plan_node *n, size_t unit, void *scratch)
+{
+    uint32_t chunk = (uint32_t)(unit % ex->n_chunks), head = (uint32_t)(unit / ex->n_chunks % n->p.attention.n_kv_heads);
+    /* Late tiles see the most keys: long pieces first. */
+    uint32_t tile = (uint32_t)(ex->n_tiles - 1 - unit / ex->n_chunks / n->p.attention.n_kv_heads);
+    if (ex->n_chunks == 1)
+        pn_exec_attention(ex, n, tile, head, scratch);
+    else
+        pn_exec_attention_chunk(ex, n, tile, head, chunk, scratch);
 }
 
 static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t team)
@@ -318,10 +336,8 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
             row_units(ex, ph, b, e, columns, scratch);
             break;
         case PN_PHASE_ATTENTION:
-            /* Late tiles see the most keys: long pieces first. */
             for (size_t u = b; u < e; u++)
-                pn_exec_attention(ex, n, &ex->tiles[ex->n_tiles - 1 - u / n->p.attention.n_kv_heads], (uint32_t)(u % n->p.attention.n_kv_heads),
-                                  scratch);
+                attention_unit(ex, n, u, scratch);
             break;
         case PN_PHASE_UNITS: {
             pn_op_args args = ex->custom[it->node];
@@ -356,28 +372,37 @@ static void run_thread(pn_exec *ex, uint32_t thread, uint32_t team)
 
 static void set_batch(pn_exec *ex, const uint8_t *wants)
 {
+    int32_t last_position = 0;
     ex->n_selected = 0;
     ex->n_tiles = 0;
     for (size_t t = 0; t < ex->n_tokens; t++) {
         pn_tile *last = ex->n_tiles ? &ex->tiles[ex->n_tiles - 1] : NULL;
-        if (wants[t])
+        if (wants[t]) {
+            ex->selected_positions[ex->n_selected] = ex->positions[t];
+            ex->selected_sequences[ex->n_selected] = ex->sequences[t];
             ex->selected[ex->n_selected++] = (uint32_t)t;
+        }
+        last_position = ex->positions[t] > last_position ? ex->positions[t] : last_position;
         if (last && last->n < PN_TILE_TOKENS && ex->sequences[t] == ex->sequences[t - 1] && ex->positions[t] == ex->positions[t - 1] + 1)
             last->n++;
         else
             ex->tiles[ex->n_tiles++] = (pn_tile){ .first = (uint32_t)t, .n = 1 };
     }
+    ex->n_chunks = ex->partials.memory && ex->n_tokens <= PN_SPLIT_TOKENS ? (size_t)last_position / PN_CHUNK_KEYS + 1 : 1;
+    for (uint32_t i = 0; i < ex->partials.n_pending; i++)
+        atomic_store_explicit(&ex->partials.pending[i], (uint32_t)ex->n_chunks, memory_order_relaxed);
     for (uint32_t i = 0; i < ex->plan->n_nodes; i++) {
         const pn_plan_node *n = &ex->plan->nodes[i];
         pn_op_args *a = &ex->custom[i];
         if (n->kind != PN_OP_CUSTOM)
             continue;
+        int selected = ex->plan->values[n->output].selected;
         for (uint32_t k = 0; k < n->n_inputs; k++)
             ex->custom_inputs[(size_t)i * PN_NODE_INPUTS + k] = pn_exec_row(ex, n->inputs[k], 0);
         a->output = pn_exec_row(ex, n->output, 0);
-        a->n_tokens = ex->plan->values[n->output].selected ? ex->n_selected : ex->n_tokens;
-        a->positions = ex->positions;
-        a->sequences = ex->sequences;
+        a->n_tokens = selected ? ex->n_selected : ex->n_tokens;
+        a->positions = selected ? ex->selected_positions : ex->positions;
+        a->sequences = selected ? ex->selected_sequences : ex->sequences;
     }
 }
 

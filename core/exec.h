@@ -57,6 +57,14 @@ typedef struct pn_tile {
     uint32_t first, n;
 } pn_tile;
 
+/* Results of single chunks of keys, waiting to be joined. */
+typedef struct pn_partials {
+    float *memory;              /* [token][head][chunk] of {m, l, acc[value_size]}, `stride` floats each; NULL: never cut */
+    size_t bytes, stride, max_chunks, max_heads;
+    _Atomic uint32_t *pending;  /* [tile][kv head]: chunks still to do */
+    uint32_t n_pending;
+} pn_partials;
+
 typedef struct pn_exec {
     const pn_plan *plan;
     const pn_ops *ops;
@@ -85,6 +93,9 @@ typedef struct pn_exec {
     size_t n_tokens, n_selected;
     const int32_t *tokens, *positions, *sequences;  /* [n_tokens] */
     uint32_t *selected;         /* [n_selected]: index of the token */
+    int32_t *selected_positions, *selected_sequences;   /* [n_selected] */
+    size_t n_chunks;            /* > 1: few tokens and many keys, so attention is cut by chunks of keys too */
+    pn_partials partials;
     pn_tile *tiles;
     size_t n_tiles;
     float *logits;              /* [n_selected][vocabulary] */
@@ -97,8 +108,6 @@ typedef struct pn_exec {
     uint32_t spin;
 } pn_exec;
 
-/* Tokens per attention tile. */
-#define PN_TILE_TOKENS 16
 
 /* Choose kernels, schedule, lay out, allocate. `context` decides what depends on the session. */
 pn_status pn_exec_create(const pn_plan *plan, pn_kv *kv, uint32_t precision, int32_t context, size_t batch, uint32_t n_threads, uint32_t spin,
@@ -123,9 +132,19 @@ static inline float *pn_exec_row(const pn_exec *ex, pn_val v, size_t t)
     return (float *)(void *)pn_exec_data(ex, v) + t * width;
 }
 
-/* attend.c: attention of one tile and kv head; bytes of scratch it needs. */
-void pn_exec_attention(const pn_exec *ex, const pn_plan_node *node, const pn_tile *tile, uint32_t kv_head, void *scratch);
+/* Tokens per attention tile. */
+#define PN_TILE_TOKENS 16
+/* Attention walks keys in chunks of this many positions, each with its own running softmax, joined in ascending order. */
+#define PN_CHUNK_KEYS (8 * PN_KV_BLOCK)
+/* Batches of at most this many tokens may cut attention by chunks too. */
+#define PN_SPLIT_TOKENS 8
+
+/* attend.c: attention of a tile and kv head over all keys, and over one chunk (the last chunk to be done joins them all); scratch it needs. */
+void pn_exec_attention(const pn_exec *ex, const pn_plan_node *node, uint32_t tile, uint32_t kv_head, void *scratch);
+void pn_exec_attention_chunk(const pn_exec *ex, const pn_plan_node *node, uint32_t tile, uint32_t kv_head, uint32_t chunk, void *scratch);
 size_t pn_exec_attention_scratch(const pn_plan *plan);
+pn_status pn_partials_init(pn_partials *p, const pn_plan *plan, int32_t context, pn_error *err);
+void pn_partials_free(pn_partials *p);
 /* rope.c: fill the table's frequencies and magnitude for a context length. */
 pn_status pn_rope_table_init(pn_rope_table *t, const pn_plan *plan, const pn_plan_node *node, int32_t context, size_t batch, pn_error *err);
 void pn_rope_table_free(pn_rope_table *t);

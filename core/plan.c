@@ -343,7 +343,7 @@ pn_status pn_plan_add_op(pn_plan *p, const pn_op_call *c, pn_val *out, pn_error 
     const struct pn_word_rule *rule = NULL;
     pn_plan_node n;
     uint32_t width = 0;
-    int selected;
+    int selected = 0;
     *out = 0;
     memset(&n, 0, sizeof n);
     pn_status st = check_operands(p, c, &selected, err);
