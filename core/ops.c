@@ -100,7 +100,7 @@ static void rope(float *x, size_t n_heads, size_t head_size, size_t n_dims, uint
 
 /* ---- keys, halves, sums --------------------------------------------------------------------------------------------- */
 
-static void store_key_f32(const float *x, size_t n, size_t j, float *k)
+void pn_store_key_f32_c(const float *x, size_t n, size_t j, float *k)
 {
     for (size_t i = 0; i < n; i++)
         k[i * PN_KV_BLOCK + j] = x[i];
@@ -134,7 +134,7 @@ static float dot(const float *a, const float *b, size_t n)
 
 /* ---- packings ------------------------------------------------------------------------------------------------------- */
 
-static void pack_f32(const float *x, size_t cols, void *out)
+void pn_pack_f32_c(const float *x, size_t cols, void *out)
 {
     size_t padded = (cols + 15) & ~(size_t)15;
     memcpy(out, x, cols * sizeof *x);
@@ -181,7 +181,7 @@ static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, in
     return scale;
 }
 
-static void pack_i16(const float *x, size_t cols, void *out)
+void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *out)
 {
     pn_i16_layout l = pn_i16_layout_of(cols);
     char *base = out;
@@ -192,8 +192,13 @@ static void pack_i16(const float *x, size_t cols, void *out)
     memset(sum16 + 2 * l.n32, 0, l.q - l.sum16 - 2 * l.n32 * sizeof *sum16);
     for (size_t c = 0; c < l.n256; c++) {
         size_t i = c * PN_I16_CHUNK, n = cols - i < PN_I16_CHUNK ? cols - i : PN_I16_CHUNK;
-        scale[c] = pack_chunk(x + i, n, sum32 + i / 32, sum16 + i / 16, q + i);
+        scale[c] = chunk(x + i, n, sum32 + i / 32, sum16 + i / 16, q + i);
     }
+}
+
+static void pack_i16(const float *x, size_t cols, void *out)
+{
+    pn_pack_i16_with(pack_chunk, x, cols, out);
 }
 
 /* ---- levels --------------------------------------------------------------------------------------------------------- */
@@ -210,18 +215,22 @@ const pn_ops pn_ops_c = {
     .rope = rope,
     .attend_f32 = pn_attend_f32_c,
     .attend_f16 = pn_attend_f16_c,
-    .store_key_f32 = store_key_f32,
+    .store_key_f32 = pn_store_key_f32_c,
     .store_key_f16 = store_key_f16,
     .f16_from_f32 = f16_from_f32,
     .f32_from_f16 = f32_from_f16,
     .dot = dot,
-    .pack_f32 = pack_f32,
+    .pack_f32 = pn_pack_f32_c,
     .pack_i16 = pack_i16,
 };
 
 /* From the lowest to the highest. */
 static const pn_ops *const levels[] = {
     &pn_ops_c,
+#ifdef PN_HAVE_X86
+    &pn_ops_avx2,
+    &pn_ops_avx512,
+#endif
 };
 #define N_LEVELS (sizeof levels / sizeof levels[0])
 

@@ -11,6 +11,15 @@ extern const pn_ops pn_ops_c, pn_ops_avx2, pn_ops_avx512;
 /* Attention in C: ops_attend.c. */
 void pn_attend_f32_c(const pn_attend *a);
 void pn_attend_f16_c(const pn_attend *a);
+/* Copies in C, which no vector makes faster. */
+void pn_store_key_f32_c(const float *x, size_t n, size_t j, float *k);
+void pn_pack_f32_c(const float *x, size_t cols, void *out);
+
+/* q and its sums for one chunk of n <= 256 elements of packing "i16", n rounded up to a multiple of 32; returns the scale. */
+typedef float pn_pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q);
+/* A whole column, chunk by chunk. */
+void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *out);
+
 /* One half to float and back, as the hardware does it: to nearest even, NaN made quiet with its upper payload. */
 static inline float pn_float_of_half(uint16_t h)
 {
