@@ -248,9 +248,13 @@ pn_status pn_registry_missing(const pn_runtime *rt, uint32_t kind, pn_str name, 
     for (size_t i = 0; i < rt->n_plugins; i++)
         refused += rt->plugins[i]->state == PN_PLUGIN_REFUSED;
     pn_runtime_folders_text(rt, folders, sizeof folders);
-    int shown = name.size < 200 ? (int)name.size : 200;
-    pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown, name.data ? name.data : "",
-            t.size ? have : "none", folders);
+    int shown = name.size < 1000 ? (int)name.size : 1000;
+    if (kind == PN_KIND_FORMAT)     /* asked by a file that nobody recognised */
+        pn_fail(err, PN_E_UNSUPPORTED, "%.*s: no format plugin recognises it; loaded: %s; searched: %s", shown, name.data ? name.data : "",
+                t.size ? have : "none", folders);
+    else
+        pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown,
+                name.data ? name.data : "", t.size ? have : "none", folders);
     if (err && refused) {
         size_t n = strlen(err->message);
         snprintf(err->message + n, sizeof err->message - n, "; %zu plugin file%s refused (pantheon plugins says why)", refused,
