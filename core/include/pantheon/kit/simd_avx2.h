@@ -9,7 +9,12 @@
 #define PN_TILE_COLUMNS 4       /* 2 x 4 integer sums, 2 weights, 1 activation, 1 product; float sums go through the stack */
 #define PN_TILE_F32_COLUMNS 3   /* 4 x 3 sums, 3 activations, 1 weight */
 #define PN_INLINE static inline __attribute__((always_inline, unused))
-#define PN_UNROLL _Pragma("GCC unroll 32")
+/* Before a loop with a constant number of rounds: its arrays become registers. */
+#ifdef __clang__
+#define PN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PN_UNROLL _Pragma("GCC unroll 128")
+#endif
 
 typedef __m256i pn_vi;
 typedef __m256 pn_vf;

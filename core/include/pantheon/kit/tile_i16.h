@@ -211,12 +211,14 @@ PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, 
             isum[c][0] = isum[c][1] = pn_v_zero();
             __builtin_prefetch((const void *)(next + c * stride + i * pairs * 4), 0, 3);
         }
-        _Pragma("GCC unroll 4") for (size_t p = 0; p < pairs; p++) {
-            const pn_vi w0 = pn_v_load(w[p][0]), w1 = pn_v_load(w[p][1]);
-            PN_UNROLL for (size_t c = 0; c < nc; c++) {
-                const pn_vi b = pn_v_bcast32(x + c * stride + p * 4);
-                isum[c][0] = pn_v_dot16(isum[c][0], w0, b);
-                isum[c][1] = pn_v_dot16(isum[c][1], w1, b);
+        for (size_t p = 0; p < pairs; p += 4) {
+            PN_UNROLL for (size_t j = 0; j < 4; j++) {
+                const pn_vi w0 = pn_v_load(w[p + j][0]), w1 = pn_v_load(w[p + j][1]);
+                PN_UNROLL for (size_t c = 0; c < nc; c++) {
+                    const pn_vi b = pn_v_bcast32(x + c * stride + (p + j) * 4);
+                    isum[c][0] = pn_v_dot16(isum[c][0], w0, b);
+                    isum[c][1] = pn_v_dot16(isum[c][1], w1, b);
+                }
             }
         }
         PN_UNROLL for (size_t c = 0; c < nc; c++) {
