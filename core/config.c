@@ -12,11 +12,11 @@
 #include <uthash.h>
 
 typedef struct value {
-    char *name;             /* the whole key, for keys with a part chosen by the user; else NULL */
+    char *name; /* the whole key, for keys with a part chosen by the user; else NULL */
     char *text, *source;
     uint32_t origin;
-    size_t number;          /* its place in the slot's items */
-    UT_hash_handle hh;      /* by name */
+    size_t number;     /* its place in the slot's items */
+    UT_hash_handle hh; /* by name */
 } value;
 
 /* What one key of the table is set to: no item (the built-in value), one, or many (lists, chosen names). */
@@ -41,8 +41,7 @@ static pn_status no_memory(pn_error *err, const char *source)
 
 static void value_free(value *v)
 {
-    if (!v)
-        return;
+    if (!v) return;
     pn_free(v->name);
     pn_free(v->text);
     pn_free(v->source);
@@ -52,29 +51,25 @@ static void value_free(value *v)
 static void slot_clear(slot *s)
 {
     HASH_CLEAR(hh, s->by_name);
-    for (size_t i = 0; i < s->count; i++)
-        value_free(s->items[i]);
+    for (size_t i = 0; i < s->count; i++) value_free(s->items[i]);
     pn_free(s->items);
     memset(s, 0, sizeof *s);
 }
 
-/* ---- making, copying --------------------------------------------------------------------------------------------------- */
+/* ---- making, copying -------------------------------------------------------------------------------------------- */
 
 pn_status pn_config_create(pn_config **out, pn_error *err)
 {
     pn_config *config = pn_calloc(1, sizeof *config);
-    if (!config)
-        return no_memory(err, "configuration");
+    if (!config) return no_memory(err, "configuration");
     *out = config;
     return PN_OK;
 }
 
 void pn_config_destroy(pn_config *config)
 {
-    if (!config)
-        return;
-    for (size_t i = 0; i < PN_KEY_COUNT_MAX; i++)
-        slot_clear(&config->slots[i]);
+    if (!config) return;
+    for (size_t i = 0; i < PN_KEY_COUNT_MAX; i++) slot_clear(&config->slots[i]);
     pn_free(config->bias_ids);
     pn_free(config->bias_values);
     pn_free(config);
@@ -91,14 +86,12 @@ void pn_config_swap(pn_config *a, pn_config *b)
 static value *value_make(const char *name, const char *text, const char *source, uint32_t origin)
 {
     value *v = pn_calloc(1, sizeof *v);
-    if (!v)
-        return NULL;
+    if (!v) return NULL;
     v->name = name ? pn_strdup(name) : NULL;
     v->text = pn_strdup(text);
     v->source = pn_strdup(source);
     v->origin = origin;
-    if (v->text && v->source && (v->name || !name))
-        return v;
+    if (v->text && v->source && (v->name || !name)) return v;
     value_free(v);
     return NULL;
 }
@@ -110,19 +103,17 @@ static bool slot_grow(pn_config *config, size_t key)
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : 4;
         value **items = pn_realloc(s->items, capacity, sizeof *items);
-        if (!items)
-            return false;
+        if (!items) return false;
         s->items = items;
         s->capacity = capacity;
     }
-    if (pn_key_at(key)->type == PN_KEY_FLOAT && pn_key_at(key)->flags & PN_KEY_PREFIX && config->bias_capacity < s->capacity) {
+    if (pn_key_at(key)->type == PN_KEY_FLOAT && pn_key_at(key)->flags & PN_KEY_PREFIX &&
+        config->bias_capacity < s->capacity) {
         int32_t *ids = pn_realloc(config->bias_ids, s->capacity, sizeof *ids);
-        if (!ids)
-            return false;
+        if (!ids) return false;
         config->bias_ids = ids;
         float *values = pn_realloc(config->bias_values, s->capacity, sizeof *values);
-        if (!values)
-            return false;
+        if (!values) return false;
         config->bias_values = values;
         config->bias_capacity = s->capacity;
     }
@@ -133,13 +124,11 @@ static bool slot_grow(pn_config *config, size_t key)
 static bool slot_append(pn_config *config, size_t key, value *v)
 {
     slot *s = &config->slots[key];
-    if (!slot_grow(config, key))
-        return false;
+    if (!slot_grow(config, key)) return false;
     v->number = s->count;
     if (v->name) {
         HASH_ADD_KEYPTR(hh, s->by_name, v->name, strlen(v->name), v);
-        if (!v->hh.tbl)
-            return false;
+        if (!v->hh.tbl) return false;
     }
     s->items[s->count++] = v;
     return true;
@@ -151,8 +140,7 @@ static void note_bias(pn_config *config, size_t key, const value *v)
     const pn_key *k = pn_key_at(key);
     int64_t id;
     double bias;
-    if (k->type != PN_KEY_FLOAT || !(k->flags & PN_KEY_PREFIX))
-        return;
+    if (k->type != PN_KEY_FLOAT || !(k->flags & PN_KEY_PREFIX)) return;
     if (pn_key_parse_int(v->name + strlen(k->key), &id) && pn_key_parse_float(v->text, &bias)) {
         config->bias_ids[v->number] = (int32_t)id;
         config->bias_values[v->number] = (float)bias;
@@ -163,8 +151,7 @@ pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *er
 {
     pn_config *copy = NULL;
     pn_status status = pn_config_create(&copy, err);
-    if (status != PN_OK)
-        return status;
+    if (status != PN_OK) return status;
     for (size_t k = 0; k < pn_key_count(); k++)
         for (size_t i = 0; i < config->slots[k].count; i++) {
             const value *from = config->slots[k].items[i];
@@ -180,7 +167,7 @@ pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *er
     return PN_OK;
 }
 
-/* ---- setting ----------------------------------------------------------------------------------------------------------- */
+/* ---- setting ---------------------------------------------------------------------------------------------------- */
 
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err)
 {
@@ -190,17 +177,16 @@ char *pn_config_path(const char *folder, const char *path, const char *where, pn
     if (*path == '~' && (path[1] == '/' || !path[1])) {
         home = getenv("HOME");
         if (!home || *home != '/') {
-            pn_fail(err, PN_E_CONFIG, "%s: '%.2000s' begins with ~, but the environment variable HOME names no folder", where, path);
+            pn_fail(err, PN_E_CONFIG, "%s: '%.2000s' begins with ~, but the environment variable HOME names no folder",
+                    where, path);
             return NULL;
         }
         begin = home;
         rest = path + 1 + (path[1] == '/');
     }
     while (rest[0] == '.' && rest[1] == '/' && *path != '/')
-        for (rest += 2; *rest == '/';)
-            rest++;
-    if (*path == '/' || !*path)
-        begin = "";
+        for (rest += 2; *rest == '/';) rest++;
+    if (*path == '/' || !*path) begin = "";
     else if (*begin != '/') {
         here = pn_calloc(PATH_MAX, 1);
         if (!here) {
@@ -216,8 +202,7 @@ char *pn_config_path(const char *folder, const char *path, const char *where, pn
     }
     size = (here ? strlen(here) : 0) + strlen(begin) + strlen(rest) + 3;
     joined = pn_calloc(size, 1);
-    if (!joined)
-        no_memory(err, where);
+    if (!joined) no_memory(err, where);
     else
         snprintf(joined, size, "%s%s%s%s%s", here ? here : "", here && *begin && here[1] ? "/" : "", begin,
                  (here || *begin) && *rest && strcmp(*begin ? begin : here, "/") != 0 ? "/" : "", rest);
@@ -245,10 +230,8 @@ static void slot_forget(slot *s, uint32_t origin)
 static value *slot_find(const slot *s, const pn_key *key, const char *name)
 {
     value *v = NULL;
-    if (key->flags & PN_KEY_PREFIX)
-        HASH_FIND(hh, s->by_name, name, strlen(name), v);
-    else if (!(key->flags & PN_KEY_LIST) && s->count)
-        v = s->items[0];
+    if (key->flags & PN_KEY_PREFIX) HASH_FIND(hh, s->by_name, name, strlen(name), v);
+    else if (!(key->flags & PN_KEY_LIST) && s->count) v = s->items[0];
     return v;
 }
 
@@ -257,16 +240,14 @@ static pn_status keep(pn_config *config, size_t k, const char *text, const pn_co
     const pn_key *key = pn_key_at(k);
     slot *s = &config->slots[k];
     value *old = slot_find(s, key, a->key), *v;
-    if (old && old->origin > a->origin)
-        return PN_OK;
+    if (old && old->origin > a->origin) return PN_OK;
     if (key->flags & PN_KEY_LIST && !*text) {
         slot_forget(s, a->origin);
         return PN_OK;
     }
     v = value_make(key->flags & PN_KEY_PREFIX ? a->key : NULL, text, a->source, a->origin);
-    if (!v)
-        return no_memory(err, a->source);
-    if (old) {      /* the old one stays where it is, with the new one's texts */
+    if (!v) return no_memory(err, a->source);
+    if (old) { /* the old one stays where it is, with the new one's texts */
         char *t = old->text, *w = old->source;
         old->text = v->text;
         old->source = v->source;
@@ -290,18 +271,17 @@ pn_status pn_config_put(pn_config *config, const pn_config_put_args *a, pn_error
     const char *text;
     char *path = NULL;
     pn_status status;
-    if (!key)
-        return pn_key_unknown(a->section, a->key, a->source, err);
+    if (!key) return pn_key_unknown(a->section, a->key, a->source, err);
     status = pn_key_check(key, a->key, a->value, a->source, &text, err);
-    if (status != PN_OK)
-        return status;
+    if (status != PN_OK) return status;
     if (key->flags & PN_KEY_PROSE && !a->quoted && strchr(text, '\\'))
-        return pn_fail(err, PN_E_CONFIG, "%s: [%s] %s: a backslash outside quotes; write \"...\" where \\n is a line feed and \\\\ "
-                       "a backslash, or '...' where a backslash is just itself", a->source, a->section, a->key);
+        return pn_fail(err, PN_E_CONFIG,
+                       "%s: [%s] %s: a backslash outside quotes; write \"...\" where \\n is a line feed and \\\\ "
+                       "a backslash, or '...' where a backslash is just itself",
+                       a->source, a->section, a->key);
     if (key->type == PN_KEY_PATH && *text) {
         path = pn_config_path(a->folder, text, a->source, err);
-        if (!path)
-            return err ? err->status : PN_E_CONFIG;
+        if (!path) return err ? err->status : PN_E_CONFIG;
         text = path;
     }
     status = keep(config, k, text, a, err);
@@ -309,25 +289,38 @@ pn_status pn_config_put(pn_config *config, const pn_config_put_args *a, pn_error
     return status;
 }
 
+/* Could the key stand in an INI file? So everything that is set can be written down. */
+static bool is_plain_key(const char *key)
+{
+    size_t n = strlen(key);
+    if (!n || *key == ' ' || *key == '[' || *key == ';' || *key == '#' || key[n - 1] == ' ' || strpbrk(key, "=:"))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)key[i] < 0x20 || key[i] == 0x7f) return false;
+    return pn_utf8_valid(key, n) == n;
+}
+
 pn_status pn_config_set_origin(pn_config *config, const char *name, const char *text, uint32_t origin, pn_error *err)
 {
-    static const char *const sources[] = { NULL, "model", "program", "command line" };
+    static const char *const sources[] = {NULL, "model", "program", "command line"};
     const char *dot = strchr(name, '.');
-    pn_config_put_args args = { .value = text, .origin = origin, .quoted = true };
+    pn_config_put_args args = {.value = text, .origin = origin, .quoted = true};
     char *section;
     pn_status status;
     if (origin < PN_ORIGIN_MODEL || origin > PN_ORIGIN_COMMAND)
-        return pn_fail(err, PN_E_ARGUMENT, "%s: %u is no origin that a value can be set with", name, (unsigned)origin);
+        return pn_fail(err, PN_E_ARGUMENT, "%.200s: %u is no origin that a value can be set with", name,
+                       (unsigned)origin);
     args.source = sources[origin];
     if (!dot || dot == name || !dot[1])
-        return pn_fail(err, PN_E_CONFIG, "%s: '%.200s' is not of the form section.key", args.source, name);
+        return pn_fail(err, PN_E_CONFIG, "%s: a key is given as section.key, for instance runtime.threads",
+                       args.source);
     if (pn_utf8_valid(text, strlen(text)) != strlen(text))
-        return pn_fail(err, PN_E_CONFIG, "%s: the value of %.200s is not valid UTF-8", args.source, name);
-    if (pn_utf8_valid(name, strlen(name)) != strlen(name))
-        return pn_fail(err, PN_E_CONFIG, "%s: the name of a key is not valid UTF-8", args.source);
+        return pn_fail(err, PN_E_CONFIG, "%s: a value is not valid UTF-8", args.source);
+    if (!is_plain_key(name) || !is_plain_key(dot + 1))
+        return pn_fail(err, PN_E_CONFIG, "%s: the name of a key holds a character that no INI file could hold there",
+                       args.source);
     section = pn_strndup(name, (size_t)(dot - name));
-    if (!section)
-        return no_memory(err, args.source);
+    if (!section) return no_memory(err, args.source);
     args.section = section;
     args.key = dot + 1;
     status = pn_config_put(config, &args, err);
@@ -340,7 +333,7 @@ pn_status pn_config_set(pn_config *config, const char *name, const char *text, p
     return pn_config_set_origin(config, name, text, PN_ORIGIN_COMMAND, err);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------------------------------- */
 
 const char *pn_config_text(const pn_config *config, const char *section, const char *name)
 {
@@ -348,20 +341,17 @@ const char *pn_config_text(const pn_config *config, const char *section, const c
     const pn_key *key = pn_key_at(k);
     const slot *s;
     value *v;
-    if (!key)
-        return NULL;
+    if (!key) return NULL;
     s = &config->slots[k];
     v = slot_find(s, key, name);
-    if (key->flags & PN_KEY_LIST && s->count)
-        v = s->items[0];
+    if (key->flags & PN_KEY_LIST && s->count) v = s->items[0];
     return v ? v->text : key->fallback;
 }
 
 const char *pn_config_item(const pn_config *config, const char *section, const char *key, size_t index)
 {
     size_t k = pn_key_find(section, key);
-    if (k == SIZE_MAX || !(pn_key_at(k)->flags & PN_KEY_LIST) || index >= config->slots[k].count)
-        return NULL;
+    if (k == SIZE_MAX || !(pn_key_at(k)->flags & PN_KEY_LIST) || index >= config->slots[k].count) return NULL;
     return config->slots[k].items[index]->text;
 }
 
@@ -370,12 +360,9 @@ int64_t pn_config_int(const pn_config *config, const char *section, const char *
     const char *text = pn_config_text(config, section, key);
     int64_t i;
     double f;
-    if (!text)
-        return -1;
-    if (pn_key_parse_int(text, &i))
-        return i;
-    if (pn_key_parse_float(text, &f))
-        return f >= 9.2e18 ? INT64_MAX : f <= -9.2e18 ? INT64_MIN : (int64_t)f;
+    if (!text) return -1;
+    if (pn_key_parse_int(text, &i)) return i;
+    if (pn_key_parse_float(text, &f)) return f >= 9.2e18 ? INT64_MAX : f <= -9.2e18 ? INT64_MIN : (int64_t)f;
     return strcmp(text, "true") == 0 ? 1 : strcmp(text, "false") == 0 ? 0 : -1;
 }
 
@@ -406,9 +393,13 @@ pn_status pn_config_entry_at(const pn_config *config, size_t index, pn_config_en
         }
         const value *v = s->count ? s->items[at] : NULL;
         *out = (pn_config_entry){
-            .struct_size = (uint32_t)sizeof *out, .origin = v ? v->origin : PN_ORIGIN_DEFAULT, .section = key->section,
-            .key = v && v->name ? v->name : key->key, .value = v ? v->text : key->fallback,
-            .source = v ? v->source : "default", .help = key->help,
+            .struct_size = (uint32_t)sizeof *out,
+            .origin = v ? v->origin : PN_ORIGIN_DEFAULT,
+            .section = key->section,
+            .key = v && v->name ? v->name : key->key,
+            .value = v ? v->text : key->fallback,
+            .source = v ? v->source : "default",
+            .help = key->help,
         };
         return PN_OK;
     }

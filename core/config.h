@@ -6,7 +6,7 @@
 #include <pantheon/pantheon.h>
 #include <stdbool.h>
 
-/* ---- for the rest of the core --------------------------------------------------------------------------------- */
+/* ---- for the rest of the core ----------------------------------------------------------------------------------- */
 
 /* A copy that shares nothing with the original. */
 pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *err);
@@ -16,36 +16,36 @@ size_t pn_config_bias(const pn_config *config, const int32_t **ids, const float 
 /* [runtime] and other yes/no keys: pn_config_int gives 1 or 0. A number left empty (seed), or a word in place of a
  * number (spin = auto): pn_config_int gives -1. */
 
-/* ---- the table of keys (config_keys.c) ------------------------------------------------------------------------- */
+/* ---- the table of keys (config_keys.c) -------------------------------------------------------------------------- */
 
 typedef enum pn_key_type {
-    PN_KEY_BOOL,            /* true false yes no on off 1 0; kept as true or false */
-    PN_KEY_INT,             /* imin to imax; a word of `words`, if there are any, stands for itself */
-    PN_KEY_FLOAT,           /* fmin to fmax */
-    PN_KEY_STRING,          /* any text */
-    PN_KEY_NAME,            /* a name: not empty */
-    PN_KEY_PATH,            /* made absolute */
-    PN_KEY_WORD             /* one of `words` */
+    PN_KEY_BOOL,   /* true false yes no on off 1 0; kept as true or false */
+    PN_KEY_INT,    /* imin to imax; a word of `words`, if there are any, stands for itself */
+    PN_KEY_FLOAT,  /* fmin to fmax */
+    PN_KEY_STRING, /* any text */
+    PN_KEY_NAME,   /* a name: not empty */
+    PN_KEY_PATH,   /* made absolute */
+    PN_KEY_WORD    /* one of `words` */
 } pn_key_type;
 
 enum {
-    PN_KEY_LIST = 1u,       /* each line adds an item; an empty value forgets the items before it */
-    PN_KEY_EMPTY = 2u,      /* may be empty where the type alone would not allow it */
-    PN_KEY_PREFIX = 4u,     /* `key` is the beginning of the name ("alias."); what follows is chosen by the user */
-    PN_KEY_NUMBERED = 8u,   /* with PREFIX: what follows is a number from 0 to 2147483647 */
-    PN_KEY_PROSE = 16u      /* a backslash outside quotes is refused, as escapes work in double quotes only */
+    PN_KEY_LIST = 1u,     /* each line adds an item; an empty value forgets the items before it */
+    PN_KEY_EMPTY = 2u,    /* may be empty where the type alone would not allow it */
+    PN_KEY_PREFIX = 4u,   /* `key` is the beginning of the name ("alias."); what follows is chosen by the user */
+    PN_KEY_NUMBERED = 8u, /* with PREFIX: what follows is a number from 0 to 2147483647 */
+    PN_KEY_PROSE = 16u    /* a backslash outside quotes is refused, as escapes work in double quotes only */
 };
 
 typedef struct pn_key {
     const char *section, *key;
     pn_key_type type;
-    unsigned flags;         /* PN_KEY_LIST ... */
-    const char *fallback;   /* built-in value, as text */
-    const char *words;      /* separated by blanks, or NULL */
+    unsigned flags;       /* PN_KEY_LIST ... */
+    const char *fallback; /* built-in value, as text */
+    const char *words;    /* separated by blanks, or NULL */
     int64_t imin, imax;
     double fmin, fmax;
-    const char *rest;       /* with PREFIX: what the rest of the name is called in help, "NAME" */
-    const char *help;       /* one line, ending in its range in parentheses */
+    const char *rest; /* with PREFIX: what the rest of the name is called in help, "NAME" */
+    const char *help; /* one line, ending in its range in parentheses */
 } pn_key;
 
 #define PN_KEY_COUNT_MAX 64
@@ -56,7 +56,8 @@ size_t pn_key_count(void);
 size_t pn_key_find(const char *section, const char *key);
 /* What values a key takes, in words: "whole number, 0 to 1024". Cut to capacity; returns `text`. */
 const char *pn_key_range(const pn_key *key, char *text, size_t capacity);
-/* Is `value` right for the key? *canonical: what to keep in its place (`value`, or a constant). `where` begins the error. */
+/* Is `value` right for the key? *canonical: what to keep in its place (`value`, or a constant). `where` begins the
+ * error. */
 pn_status pn_key_check(const pn_key *key, const char *name, const char *value, const char *where,
                        const char **canonical, pn_error *err);
 /* Is there such a section? (A reserved one exists.) Else fails with the nearest. */
@@ -67,14 +68,14 @@ pn_status pn_key_unknown(const char *section, const char *key, const char *where
 bool pn_key_parse_int(const char *text, int64_t *out);
 bool pn_key_parse_float(const char *text, double *out);
 
-/* ---- the store (config.c) ---------------------------------------------------------------------------------------- */
+/* ---- the store (config.c) --------------------------------------------------------------------------------------- */
 
 typedef struct pn_config_put_args {
     const char *section, *key, *value;
-    const char *source;     /* "file.ini:12" */
-    const char *folder;     /* relative paths begin here; NULL: the current folder */
-    uint32_t origin;        /* PN_ORIGIN_* */
-    bool quoted;            /* the value stood in quotes, so its backslashes are meant */
+    const char *source; /* "file.ini:12" */
+    const char *folder; /* relative paths begin here; NULL: the current folder */
+    uint32_t origin;    /* PN_ORIGIN_* */
+    bool quoted;        /* the value stood in quotes, so its backslashes are meant */
 } pn_config_put_args;
 
 /* Check one value and keep it if nothing of a higher origin is there. */
@@ -84,20 +85,20 @@ void pn_config_swap(pn_config *a, pn_config *b);
 /* `path` made absolute from `folder` (NULL: the current one); "~/" is the home. NULL with `err` filled on failure. */
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err);
 
-/* ---- the INI reader (config_read.c) --------------------------------------------------------------------------------- */
+/* ---- the INI reader (config_read.c) ----------------------------------------------------------------------------- */
 
 typedef struct pn_ini_line {
-    const char *section;    /* "" before the first section */
-    const char *key;        /* NULL: the line of a section's name */
-    const char *value;      /* quotes removed; NULL with key */
-    size_t line;            /* 1, 2, ... */
+    const char *section; /* "" before the first section */
+    const char *key;     /* NULL: the line of a section's name */
+    const char *value;   /* quotes removed; NULL with key */
+    size_t line;         /* 1, 2, ... */
     bool quoted;
 } pn_ini_line;
 
 typedef pn_status (*pn_ini_fn)(void *arg, const pn_ini_line *line, pn_error *err);
 
-/* Read INI text and hand each section and each key to `fn`, in order, once the whole text has proved to be well formed. The first failure of
- * `fn` ends it. Knows no keys. `name` begins the messages. Thread-safe. */
+/* Read INI text and hand each section and each key to `fn`, in order, once the whole text has proved to be well formed.
+ * The first failure of `fn` ends it. Knows no keys. `name` begins the messages. Thread-safe. */
 pn_status pn_ini_read(const char *name, const char *text, size_t size, pn_ini_fn fn, void *arg, pn_error *err);
 /* Length of the valid UTF-8 at the start of the text; == size when all of it is. */
 size_t pn_utf8_valid(const char *text, size_t size);
