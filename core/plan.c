@@ -403,9 +403,7 @@ pn_status pn_plan_set_output(pn_plan *p, pn_val value, pn_error *err)
         return pn_fail(err, PN_E_ARGUMENT, "plan: the output is no value");
     if (!p->values[value].selected) {
         pn_op_call c = { .struct_size = sizeof c, .op = "select", .inputs = &value, .n_inputs = 1 };
-        pn_status st = pn_plan_add_op(p, &c, &value, err);
-        if (st)
-            return st;
+        return pn_plan_add_op(p, &c, &p->output, err);
     }
     p->output = value;
     return PN_OK;
