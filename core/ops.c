@@ -9,7 +9,7 @@
 #define SQRT_2_OVER_PI 0.79788456080286535588
 #define SQRT_HALF 0.70710678118654752440
 
-/* ---- norms and elementwise ---------------------------------------------------------------------------------------- */
+/* ---- norms and elementwise --------------------------------------------------------------------------------------- */
 
 static void rms_norm(const float *x, const float *scale, float eps, size_t n, float *y)
 {
@@ -59,7 +59,7 @@ static void scale_by(const float *x, float factor, size_t n, float *y)
         y[i] = x[i] * factor;
 }
 
-/* The two that tend to 0 below are written without a difference of nearly equal numbers, so that their tails stay exact. */
+/* Written without a difference of nearly equal numbers, so that the tails that tend to 0 stay exact. */
 static float act(uint32_t kind, float x)
 {
     double d = (double)x;
@@ -98,7 +98,7 @@ static void rope(float *x, size_t n_heads, size_t head_size, size_t n_dims, uint
         }
 }
 
-/* ---- keys, halves, sums --------------------------------------------------------------------------------------------- */
+/* ---- keys, halves, sums ------------------------------------------------------------------------------------------ */
 
 void pn_store_key_f32_c(const float *x, size_t n, size_t j, float *k)
 {
@@ -132,7 +132,7 @@ static float dot(const float *a, const float *b, size_t n)
     return (float)sum;
 }
 
-/* ---- packings ------------------------------------------------------------------------------------------------------- */
+/* ---- packings ---------------------------------------------------------------------------------------------------- */
 
 void pn_pack_f32_c(const float *x, size_t cols, void *out)
 {
@@ -141,8 +141,8 @@ void pn_pack_f32_c(const float *x, size_t cols, void *out)
     memset((float *)out + cols, 0, (padded - cols) * sizeof *x);
 }
 
-/* q and its sums for one chunk of n <= 256 elements; returns the scale. All levels do these very steps, each rounded once:
- * inverse = 32767 / largest, x * inverse, to the nearest integer (even on ties). */
+/* q and its sums for one chunk of n <= 256 elements; returns the scale. All levels do these very steps, each rounded
+ * once: inverse = 32767 / largest, x * inverse, to the nearest integer (even on ties). */
 static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q)
 {
     size_t padded = (n + 31) & ~(size_t)31;
@@ -201,7 +201,7 @@ static void pack_i16(const float *x, size_t cols, void *out)
     pn_pack_i16_with(pack_chunk, x, cols, out);
 }
 
-/* ---- levels --------------------------------------------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
 
 const pn_ops pn_ops_c = {
     .level = "c",

@@ -17,7 +17,7 @@ static void load(const void *from, size_t offset, size_t n, int half, float *to)
     }
 }
 
-/* Scores of query t to probabilities e^(s - m'), in place; updates m and l. Returns what acc is to be multiplied with. */
+/* Scores of query t to probabilities e^(s - m'), in place; updates m and l. Returns what to multiply acc with. */
 static float soften(const pn_attend *a, size_t t, float *s)
 {
     size_t begin = a->begin[t], end = a->end[t];

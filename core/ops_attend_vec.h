@@ -1,7 +1,7 @@
 /* Attention over one block of keys and values, over the vectors of a level: included by ops_vec.h.
  *
- * A tile of up to ATTEND_QUERIES queries goes through three steps: scores (keys in lanes), softmax, and values (elements in
- * lanes), each with its sums in registers. A query takes the same steps in any tile, so its result does not depend on it.
+ * A tile of up to ATTEND_QUERIES queries goes through three steps: scores (keys in lanes), softmax, and values
+ * (elements in lanes), each with its sums in registers. A query takes the same steps in a tile of any size.
  */
 #ifndef PN_OPS_ATTEND_VEC_H
 #define PN_OPS_ATTEND_VEC_H
@@ -15,12 +15,22 @@
 #define KEY_VECTORS (PN_KV_BLOCK / VL)
 #define UNROLL _Pragma("GCC unroll 8")
 
+/* The slot of that name; attention needs it too. */
+static void f32_from_f16(const uint16_t *x, size_t n, float *y)
+{
+    size_t i = 0;
+    for (; i + VL <= n; i += VL)
+        v_store(y + i, v_load_half(x + i));
+    if (i < n)
+        v_store_n(y + i, v_load_half_n(x + i, n - i), n - i);
+}
+
 /* Scores of a tile, then its probabilities, and the sums that they change. */
 typedef struct attend_tile {
     const pn_attend *a;
     size_t first, n;                        /* queries */
     float s[ATTEND_QUERIES][PN_KV_BLOCK];
-    float shrink[ATTEND_QUERIES];           /* what acc and l are multiplied with first */
+    float shrink[VL];                       /* what acc and l are multiplied with first */
 } attend_tile;
 
 VEC vf attend_load(const void *p, size_t at, size_t n, int half)
@@ -54,36 +64,41 @@ VEC void attend_scores_n(attend_tile *tile, size_t key, size_t n, int half)
             v_store(tile->s[t] + key + g * VL, sum[t][g]);
 }
 
-/* Scores to probabilities e^(s - m'), 0 outside the query's range; updates m and l. */
-VEC void attend_soften(attend_tile *tile, size_t t)
+/* The tile's scores to probabilities e^(s - m'), 0 outside a query's range; updates m and l. */
+VEC void attend_soften(attend_tile *tile)
 {
     const pn_attend *a = tile->a;
-    size_t at = tile->first + t, begin = a->begin[at], end = a->end[at];
-    float *s = tile->s[t], old = a->m[at], m, shrink;
-    vf largest = v_set(old), sum = v_zero(), by;
-    for (size_t g = 0; g < KEY_VECTORS; g++) {
-        vf x = v_mul(v_load(s + g * VL), v_set(a->scale));
-        if (a->softcap > 0)
-            x = v_mul(v_set(a->softcap), v_tanh(v_div(x, v_set(a->softcap))));
-        v_store(s + g * VL, x);
-        largest = v_choose(v_range(g * VL, begin, end), v_max(x, largest), largest);
+    const uint8_t *begin = a->begin + tile->first, *end = a->end + tile->first;
+    float *m = a->m + tile->first, *l = a->l + tile->first, grown[VL] = { 0 };
+    for (size_t t = 0; t < tile->n; t++) {
+        float *s = tile->s[t], old = m[t];
+        vf largest = v_set(old);
+        UNROLL for (size_t g = 0; g < KEY_VECTORS; g++) {
+            vf x = v_mul(v_load(s + g * VL), v_set(a->scale));
+            if (a->softcap > 0)
+                x = v_mul(v_set(a->softcap), v_tanh(v_div(x, v_set(a->softcap))));
+            v_store(s + g * VL, x);
+            largest = v_choose(v_range(g * VL, begin[t], end[t]), v_max(x, largest), largest);
+        }
+        m[t] = v_largest(largest);
+        grown[t] = old - m[t];
     }
-    m = v_largest(largest);
-    for (size_t g = 0; g < KEY_VECTORS; g++) {
-        vf p = v_exp(v_sub(v_load(s + g * VL), v_set(m)));
-        p = v_choose(v_range(g * VL, begin, end), p, v_zero());
-        v_store(s + g * VL, p);
-        sum = v_add(sum, p);
+    v_store(tile->shrink, v_exp(v_load(grown)));
+    for (size_t t = 0; t < tile->n; t++) {
+        float *s = tile->s[t];
+        vf sum = v_zero(), most = v_set(m[t]);
+        UNROLL for (size_t g = 0; g < KEY_VECTORS; g++) {
+            vf p = v_exp(v_sub(v_load(s + g * VL), most));
+            p = v_choose(v_range(g * VL, begin[t], end[t]), p, v_zero());
+            v_store(s + g * VL, p);
+            sum = v_add(sum, p);
+        }
+        l[t] = l[t] * tile->shrink[t] + v_sum(sum);
     }
-    by = v_exp(v_set(old - m));
-    v_store_n(&shrink, by, 1);
-    tile->shrink[t] = shrink;
-    a->m[at] = m;
-    a->l[at] = a->l[at] * shrink + v_sum(sum);
 }
 
-/* acc[t][e..] = acc[t][e..] * shrink + sum of p[t][j] V[j][e..] over begin <= j < end, for n queries from tile query t on;
- * n, vectors and half are constants where this is called; width: elements that there are. */
+/* acc[t][e..] = acc[t][e..] * shrink + sum of p[t][j] V[j][e..] over begin <= j < end, for n queries from tile query t0
+ * on; n, vectors and half are constants where this is called; width: elements that there are. */
 VEC void attend_values_n(attend_tile *tile, size_t t0, size_t n, size_t vectors, size_t e, size_t width, size_t begin,
                          size_t end, int shrink, int half)
 {
@@ -149,21 +164,31 @@ VEC void attend_values(attend_tile *tile, size_t t, size_t n, size_t begin, size
 #undef CALL
 }
 
-static void attend_scores_f32(attend_tile *tile) { attend_scores(tile, 0); }
-static void attend_scores_f16(attend_tile *tile) { attend_scores(tile, 1); }
+/* Not inlined: the compiler should give its registers to these loops alone. */
+#define ATTEND_LOOP static __attribute__((noinline))
 
-static void attend_values_f32(attend_tile *tile, size_t t, size_t n, size_t begin, size_t end, int shrink)
+ATTEND_LOOP void attend_scores_f32(attend_tile *tile)
+{
+    attend_scores(tile, 0);
+}
+
+ATTEND_LOOP void attend_scores_f16(attend_tile *tile)
+{
+    attend_scores(tile, 1);
+}
+
+ATTEND_LOOP void attend_values_f32(attend_tile *tile, size_t t, size_t n, size_t begin, size_t end, int shrink)
 {
     attend_values(tile, t, n, begin, end, shrink, 0);
 }
 
-static void attend_values_f16(attend_tile *tile, size_t t, size_t n, size_t begin, size_t end, int shrink)
+ATTEND_LOOP void attend_values_f16(attend_tile *tile, size_t t, size_t n, size_t begin, size_t end, int shrink)
 {
     attend_values(tile, t, n, begin, end, shrink, 1);
 }
 
-/* Keys that all queries of the tile see are walked for all at once, those before and after query by query: never a value row
- * that a query does not see, and always ascending. */
+/* Keys that all queries of the tile see are walked for all at once, those before and after query by query: always
+ * ascending, and never a value row that a query does not see. */
 VEC void attend(const pn_attend *a, void (*scores)(attend_tile *),
                 void (*values)(attend_tile *, size_t, size_t, size_t, size_t, int))
 {
@@ -174,8 +199,8 @@ VEC void attend(const pn_attend *a, void (*scores)(attend_tile *),
         tile.first = first;
         tile.n = a->n - first < ATTEND_QUERIES ? a->n - first : ATTEND_QUERIES;
         scores(&tile);
+        attend_soften(&tile);
         for (size_t t = 0; t < tile.n; t++) {
-            attend_soften(&tile, t);
             low = begin[t] > low ? begin[t] : low;
             high = end[t] < high ? end[t] : high;
         }
@@ -201,9 +226,32 @@ static void attend_f32(const pn_attend *a)
     attend(a, attend_scores_f32, attend_values_f32);
 }
 
+/* Widest head whose block is converted to floats as a whole. */
+#define ATTEND_WHOLE 256
+
+/* For many queries: the block in floats once, in place of once per tile. The numbers are the same. */
+static __attribute__((noinline)) void attend_whole(const pn_attend *a)
+{
+    _Alignas(64) float k[ATTEND_WHOLE * PN_KV_BLOCK], v[PN_KV_BLOCK * ATTEND_WHOLE];
+    pn_attend b = *a;
+    size_t low = PN_KV_BLOCK, high = 0;
+    for (size_t t = 0; t < a->n; t++) {
+        low = a->begin[t] < low ? a->begin[t] : low;
+        high = a->end[t] > high ? a->end[t] : high;
+    }
+    f32_from_f16(a->k, a->d * PN_KV_BLOCK, k);
+    f32_from_f16((const uint16_t *)a->v + low * a->dv, (high - low) * a->dv, v + low * a->dv);
+    b.k = k;
+    b.v = v;
+    attend_f32(&b);
+}
+
 static void attend_f16(const pn_attend *a)
 {
-    attend(a, attend_scores_f16, attend_values_f16);
+    if (a->n > 2 * ATTEND_QUERIES && a->d <= ATTEND_WHOLE && a->dv <= ATTEND_WHOLE)
+        attend_whole(a);
+    else
+        attend(a, attend_scores_f16, attend_values_f16);
 }
 
 #endif

@@ -15,7 +15,7 @@ void pn_attend_f16_c(const pn_attend *a);
 void pn_store_key_f32_c(const float *x, size_t n, size_t j, float *k);
 void pn_pack_f32_c(const float *x, size_t cols, void *out);
 
-/* q and its sums for one chunk of n <= 256 elements of packing "i16", n rounded up to a multiple of 32; returns the scale. */
+/* q and its sums for one chunk of n <= 256 elements of packing "i16", padded to a multiple of 32; returns the scale. */
 typedef float pn_pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q);
 /* A whole column, chunk by chunk. */
 void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *out);

@@ -1,7 +1,7 @@
-/* The operations of pn_ops over the vectors of a level, and their table PN_OPS_TABLE: included once by each ops_<level>.c.
+/* The operations of pn_ops over the vectors of a level, and their table PN_OPS_TABLE: included by each ops_<level>.c.
  *
- * The last vector of an array is loaded and stored in part, so that an element takes the same steps wherever it lies. Sums
- * give element i to lane i mod VL, and join lanes in a fixed order at the end.
+ * The last vector of an array is loaded and stored in part, so that an element takes the same steps wherever it lies.
+ * Sums give element i to lane i mod VL, and join lanes in a fixed order at the end.
  */
 #include "ops_attend_vec.h"
 #include "ops_impl.h"
@@ -19,7 +19,7 @@ VEC void store_up_to(float *p, vf x, size_t n)
         v_store_n(p, x, n);
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 static void rms_norm(const float *x, const float *scale, float eps, size_t n, float *y)
 {
@@ -80,7 +80,7 @@ static void layer_norm(const float *x, const float *scale, const float *bias, fl
     }
 }
 
-/* ---- elementwise ---------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ------------------------------------------------------------------------------------------------- */
 
 #define EACH_VECTOR(y, n, value)                        \
     for (size_t i = 0; i < (n); i += VL)                \
@@ -148,7 +148,7 @@ static void rope(float *x, size_t n_heads, size_t head_size, size_t n_dims, uint
     }
 }
 
-/* ---- keys, halves, sums --------------------------------------------------------------------------------------------- */
+/* ---- keys, halves, sums ------------------------------------------------------------------------------------------ */
 
 static void store_key_f16(const float *x, size_t n, size_t j, uint16_t *k)
 {
@@ -170,16 +170,7 @@ static void f16_from_f32(const float *x, size_t n, uint16_t *y)
         v_store_half_n(y + i, v_load_n(x + i, n - i), n - i);
 }
 
-static void f32_from_f16(const uint16_t *x, size_t n, float *y)
-{
-    size_t i = 0;
-    for (; i + VL <= n; i += VL)
-        v_store(y + i, v_load_half(x + i));
-    if (i < n)
-        v_store_n(y + i, v_load_half_n(x + i, n - i), n - i);
-}
-
-/* Floats over at most DOT_CHUNK elements, doubles over the chunks: as fast as floats, and no less exact for a long sum. */
+/* Floats over at most DOT_CHUNK elements, doubles over the chunks: as fast as floats, and as exact for a long sum. */
 #define DOT_CHUNK 256
 
 static float dot(const float *a, const float *b, size_t n)
@@ -203,7 +194,7 @@ static float dot(const float *a, const float *b, size_t n)
     return (float)d_sum(d_add(low, high));
 }
 
-/* ---- packing -------------------------------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
 
 /* The steps of pack_chunk in ops.c, 16 elements at a time. */
 static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q)

@@ -61,7 +61,7 @@ VEC vf v_power2(__m256i n)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
-/* In two steps, for one factor could not reach the ends; the first is exact. |n| <= 250, and x within a factor 2 of 1. */
+/* In two steps, for one factor could not reach the ends; the first is exact. |n| <= 250, x within a factor 2 of 1. */
 VEC vf v_scale2(vf x, vf n)
 {
     __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);

@@ -107,7 +107,7 @@ VEC double d_sum(vd x)
     return _mm_cvtsd_f64(_mm_add_sd(q, _mm_unpackhi_pd(q, q)));
 }
 
-/* Largest of |x| of 16 floats as bits, so that infinite and NaN come out above all numbers. `largest` is such a result. */
+/* Largest |x| per lane as bits, so that infinite and NaN come out above all numbers. `largest` is such a result. */
 typedef __m512i vbits;
 VEC vbits b_zero(void) { return _mm512_setzero_si512(); }
 VEC vbits b_largest(vbits largest, vf x)

@@ -5,7 +5,7 @@
 #ifndef PN_VEC_MATH_H
 #define PN_VEC_MATH_H
 
-/* e^x. e^x = 2^n e^r with |r| <= ln 2 / 2; below -104 it is 0, above 88.8 infinite, between them right down to subnormals. */
+/* e^x = 2^n e^r with |r| <= ln 2 / 2; below -104 it is 0, above 88.8 infinite, between them good down to subnormals. */
 VEC vf v_exp(vf x)
 {
     vf n, r, q;
@@ -49,7 +49,8 @@ VEC vf v_silu(vf x)
  * rounding lost (Knuth's sum, products by fma), as the tail e^-u multiplies u's error by u. */
 VEC vf v_gelu_tanh(vf x)
 {
-    vf c0 = v_set(1.59576917f), c0_low = v_set(-4.53406805e-8f), c1 = v_set(0.0713548139f), c1_low = v_set(2.39883247e-9f);
+    vf c0 = v_set(1.59576917f), c0_low = v_set(-4.53406805e-8f);
+    vf c1 = v_set(0.0713548139f), c1_low = v_set(2.39883247e-9f);
     vf a = v_min(v_set(30), v_abs(x)), a2 = v_mul(a, a), a2_low = v_fms(a, a, a2);
     vf p = v_mul(c1, a2), p_low = v_fms(c1, a2, p);
     vf w = v_add(p, c0), c0_part = v_sub(w, p), w_low = v_add(v_sub(p, v_sub(w, c0_part)), v_sub(c0, c0_part));
