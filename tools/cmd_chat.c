@@ -9,7 +9,7 @@
 static const char HELP[] =
     "usage: pantheon chat [-c FILE.ini | MODEL] [OPTIONS]\n\n"
     "A conversation: each line is a message, each answer ends with a newline. On a terminal lines are edited and kept\n"
-    "in a history, and a line that ends with a backslash goes on in the next; without one, lines are read as they come.\n"
+    "in a history, and one that ends with a backslash goes on in the next; else they are read as they come.\n"
     "Ctrl-C ends an answer, Ctrl-D the conversation.\n\n"
     "  --system TEXT        system message ([prompt] system)\n"
     "  --template NAME      chat template in place of the model's own ([prompt] template)\n";

@@ -12,8 +12,8 @@ enum { LINE_OK = 0, LINE_END, LINE_INTERRUPTED /* Ctrl-C */, LINE_FAILED /* mess
 line_reader *line_open(const char *history);
 /* Standard input is a terminal, and prompts are shown. */
 bool line_interactive(const line_reader *r);
-/* *out = the next line without its end; belongs to the reader until the next call. On a terminal a line that ends with a
- * backslash goes on in the next one. Returns LINE_*. */
+/* *out = the next line without its end; belongs to the reader until the next call. On a terminal a line that ends with
+ * a backslash goes on in the next one. Returns LINE_*. */
 int line_read(line_reader *r, const char *prompt, char **out);
 void line_close(line_reader *r);
 

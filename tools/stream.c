@@ -104,17 +104,22 @@ static void show_until(tool_stream *s, size_t end, bool last)
     s->size -= at;
 }
 
-/* The first place where a stop string lies whole; s->size when none does. */
+/* Where the stop string begins that is whole first, so that it does not matter how the bytes are cut; s->size: none is. */
 static size_t find_stop(const tool_stream *s)
 {
-    size_t first = s->size;
+    size_t begin = s->size, end = s->size + 1;
     for (size_t i = 0; i < s->n_stops; i++) {
-        size_t n = strlen(s->stops[i]);
+        size_t n = strlen(s->stops[i]), at;
         const char *p = s->size >= n ? memmem(s->held, s->size, s->stops[i], n) : NULL;
-        if (p && (size_t)(p - s->held) < first)
-            first = (size_t)(p - s->held);
+        if (!p)
+            continue;
+        at = (size_t)(p - s->held);
+        if (at + n < end || (at + n == end && at < begin)) {
+            begin = at;
+            end = at + n;
+        }
     }
-    return first;
+    return begin;
 }
 
 /* Length of the longest end of what is held with which a stop string could begin. */

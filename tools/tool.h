@@ -104,8 +104,8 @@ void tool_json_string(FILE *out, const char *text, size_t size);
 /* Text for a terminal: control characters (escape sequences hidden in metadata) become visible escapes and invalid
  * UTF-8 U+FFFD; newline and tab are kept if `keep`. */
 void tool_print_safe(FILE *out, const char *text, size_t size, bool keep);
-/* The first character of s[0..n-1], n > 0: its length, or minus the length of an invalid part, or 0 when the bytes begin
- * a character that goes on after them. `code` may be NULL. */
+/* The first character of s[0..n-1], n > 0: its length, or minus the length of an invalid part, or 0 when the bytes
+ * begin a character that goes on after them. `code` may be NULL. */
 int tool_utf8_next(const char *s, size_t n, uint32_t *code);
 
 /* Seconds of a clock that only goes forward; the most memory this process has had, in bytes. */
