@@ -94,7 +94,10 @@ static const pn_key table[] = {
            "text that ends the generation when it appears (text, once per item)"),
 
     NAMES("arch", "alias.", 0, "NAME", "treat a file's architecture NAME as this other one (name)"),
-    NAMES("quant", "alias.", PN_KEY_NUMBERED, "NUMBER", "what type a file's NUMBER stands for (name)"),
+    NAMES("quant", "alias.", PN_KEY_NUMBERED, "NUMBER",
+          "type that a file's NUMBER stands for, by its name or the id of its plugin (name)"),
+    NAMES("plugins", "pin.", 0, "NAME",
+          "id of the plugin that provides the format, tokenizer, template or operation NAME, when several do (name)"),
     NAMES("arch", "pin.", 0, "NAME", "id of the plugin that provides architecture NAME, when several do (name)"),
     NAMES("quant", "pin.", 0, "NAME", "id of the plugin that provides type NAME, when several do (name)"),
     NAMES("kernels", "", 0, "TYPE", "name of the kernel to use for weights of TYPE, in place of the best score (name)"),

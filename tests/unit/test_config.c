@@ -398,9 +398,14 @@ static void test_paths(void **state)
     static const struct {
         const char *name, *path, *wanted;
     } more[] = {
-        {"/a.ini", "m", "/m"}, {"/d/a.ini", "m", "/d/m"}, {"/d/e/a.ini", ".//./m", "/d/e/m"}, {"/d//a.ini", "m", "/d/m"},
+        {"/a.ini", "m", "/m"},
+        {"/d/a.ini", "m", "/d/m"},
+        {"/d/e/a.ini", ".//./m", "/d/e/m"},
+        {"/d//a.ini", "m", "/d/m"},
         {"/d/\346\250\241 x/a.ini", "\320\274/\346\250\241 a", "/d/\346\250\241 x/\320\274/\346\250\241 a"},
-        {"/d/a.ini", "C:\\x y", "/d/C:\\x y"}, {"/d/a.ini", "~x", "/d/~x"}, {"/d/a.ini", "./~", "/d/~"},
+        {"/d/a.ini", "C:\\x y", "/d/C:\\x y"},
+        {"/d/a.ini", "~x", "/d/~x"},
+        {"/d/a.ini", "./~", "/d/~"},
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         config = make();
@@ -425,7 +430,8 @@ static void test_include(void **state)
     mkdir(path, 0700);
     write_file("main.ini", "include = base.ini\n[runtime]\nthreads = 3\ninclude = 'sub/more.ini'\ncontext = 9\n");
     write_file("base.ini", "[runtime]\nthreads = 1\nbatch = 11\nkv = f32\n[prompt]\nstop = one\n");
-    write_file("sub/more.ini", "include: ../last.ini\n[model]\npath = m\n[runtime]\nbatch = 22\n[prompt]\nstop = two\n");
+    write_file("sub/more.ini",
+               "include: ../last.ini\n[model]\npath = m\n[runtime]\nbatch = 22\n[prompt]\nstop = two\n");
     write_file("last.ini", "\xef\xbb\xbf[sampling]\r\nseed = 5\r\n");
     if (load_file(config, "main.ini", &err) != PN_OK) fail_msg("%s", err.message);
     snprintf(wanted, sizeof wanted, "3 (%s/main.ini:3)", folder);
@@ -587,7 +593,8 @@ static void test_memory(void **state)
 {
     (void)state;
     char path[512];
-    write_file("whole.ini", "include = part.ini\n[runtime]\nthreads = 4\n[sampling]\nbias.9 = 9\n[plugins]\nload = q\n");
+    write_file("whole.ini",
+               "include = part.ini\n[runtime]\nthreads = 4\n[sampling]\nbias.9 = 9\n[plugins]\nload = q\n");
     write_file("part.ini", EVERYTHING);
     snprintf(path, sizeof path, "%s/whole.ini", folder);
     pn_set_allocator(failing, NULL);
@@ -675,12 +682,12 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_long_found), cmocka_unit_test(test_right_values),
-        cmocka_unit_test(test_locale),       cmocka_unit_test(test_precedence), cmocka_unit_test(test_set),
-        cmocka_unit_test(test_lists),        cmocka_unit_test(test_paths),      cmocka_unit_test(test_include),
-        cmocka_unit_test(test_include_refused), cmocka_unit_test(test_clone),   cmocka_unit_test(test_order),
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_many),
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_defaults),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_wrong_values),    cmocka_unit_test(test_long_found), cmocka_unit_test(test_right_values),
+        cmocka_unit_test(test_locale),          cmocka_unit_test(test_precedence), cmocka_unit_test(test_set),
+        cmocka_unit_test(test_lists),           cmocka_unit_test(test_paths),      cmocka_unit_test(test_include),
+        cmocka_unit_test(test_include_refused), cmocka_unit_test(test_clone),      cmocka_unit_test(test_order),
+        cmocka_unit_test(test_memory),          cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

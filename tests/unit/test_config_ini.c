@@ -136,7 +136,8 @@ static void test_cases(void **state)
     refuse_case("nul", "t.ini:2: ");
     expect_case("noeol", "[m]\nm|a|1\n");
     expect_case("sec2", "[" S49 "A]\n" S49 "A|k|1\n[" S49 "B]\n" S49 "B|k|2\n");
-    expect_case("uni", "[m]\nm|path|/\320\274\320\276\320\264\320\265\320\273\320\270/\346\250\241\345\236\213 a.gguf\n");
+    expect_case("uni",
+                "[m]\nm|path|/\320\274\320\276\320\264\320\265\320\273\320\270/\346\250\241\345\236\213 a.gguf\n");
     refuse_case("utf16", "UTF-16");
 }
 
@@ -262,7 +263,7 @@ static void test_error_offset(void **state)
 /* Lines of every length around powers of two and the library's own sizes, and one of a megabyte. */
 static void test_lengths(void **state)
 {
-    static const size_t lengths[] = {0,   1,   40,  49,  50,  51,  190,  196,    197,
+    static const size_t lengths[] = {0,   1,   40,  49,  50,  51,  190,  196,  197,
                                      198, 199, 200, 201, 255, 256, 4095, 4096, 1 << 20};
     static const char *const ends[] = {"", "\n", "\r\n"};
     static const char head[] = "[model]\nname=";
@@ -340,9 +341,15 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),        cmocka_unit_test(test_long_names), cmocka_unit_test(test_separators),
-        cmocka_unit_test(test_line_numbers), cmocka_unit_test(test_quotes),     cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_error_offset), cmocka_unit_test(test_lengths),    cmocka_unit_test(test_settings_restored),
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_line_numbers),
+        cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_error_offset),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_settings_restored),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
