@@ -1,8 +1,8 @@
 /* Prompts: from messages to tokens, by a template plugin or by the role strings of [prompt].
  *
- * A renderer gives pieces of text, each markup (its own) or plain (a user's). Control tokens are looked for in markup alone.
- * The text between two of them, markup and plain together, is tokenized as one, because words of both may join; it is
- * tokenized without control tokens, so nothing that a user writes can become one. */
+ * A renderer gives pieces of text, each markup (its own) or plain (a user's). Control tokens are looked for in markup
+ * alone. The text between two of them, markup and plain together, is tokenized as one, because words of both may join;
+ * it is tokenized without control tokens, so nothing that a user writes can become one. */
 #include "alloc.h"
 #include "registry.h"
 #include "tokenizer.h"
@@ -28,7 +28,7 @@ struct pn_prompt {
 
 static const char *const roles[3] = { "system", "user", "assistant" };
 
-/* ---- rendered text ----------------------------------------------------------------------------------------------------- */
+/* ---- rendered text --------------------------------------------------------------------------------------------- */
 
 typedef struct piece {
     size_t end;                 /* in the text; it begins where the one before ends */
@@ -83,7 +83,7 @@ static void rendering_free(rendering *r)
     pn_free(r->pieces);
 }
 
-/* ---- control tokens in markup -------------------------------------------------------------------------------------------- */
+/* ---- control tokens in markup ---------------------------------------------------------------------------------- */
 
 static pn_status add_marker(pn_prompt *p, size_t *room, int32_t id, pn_error *err)
 {
@@ -142,7 +142,7 @@ static int32_t first_marker(const pn_prompt *p, const char *text)
     return -1;
 }
 
-/* ---- rendering to tokens ---------------------------------------------------------------------------------------------------- */
+/* ---- rendering to tokens --------------------------------------------------------------------------------------- */
 
 typedef struct output {
     const pn_prompt *p;
@@ -211,8 +211,8 @@ static int is_role(const pn_message *m, const char *role)
     return m->role.size == strlen(role) && !memcmp(m->role.data, role, m->role.size);
 }
 
-static pn_status render_strings(const pn_prompt *p, const pn_message *messages, size_t n, size_t first, int add_generation,
-                                rendering *r, pn_error *err)
+static pn_status render_strings(const pn_prompt *p, const pn_message *messages, size_t n, size_t first,
+                                int add_generation, rendering *r, pn_error *err)
 {
     size_t i;
     pn_status s = PN_OK;
@@ -222,7 +222,7 @@ static pn_status render_strings(const pn_prompt *p, const pn_message *messages, 
         while (k < 3 && !is_role(m, roles[k]))
             k++;
         if (k == 3)
-            return pn_fail(err, PN_E_ARGUMENT, "a message of role \"%.*s\": [prompt] has strings for system, user and assistant",
+            return pn_fail(err, PN_E_ARGUMENT, "a message of role \"%.*s\": [prompt] has system, user and assistant",
                            (int)(m->role.size < 80 ? m->role.size : 80), m->role.data ? m->role.data : "");
         s = collect(r, 1, p->strings[k][0], strlen(p->strings[k][0]), err);
         if (!s)
@@ -284,7 +284,7 @@ const char *pn_prompt_name(const pn_prompt *p)
     return p->type ? p->type->name : "role strings";
 }
 
-/* ---- choosing the template ---------------------------------------------------------------------------------------------------- */
+/* ---- choosing the template ------------------------------------------------------------------------------------- */
 
 /* Role strings, if any is given. */
 static int take_strings(pn_prompt *p, const pn_config *config)
@@ -341,8 +341,8 @@ static pn_status choose_template(pn_runtime *rt, pn_file *file, pn_prompt *p, pn
         return pn_fail(err, PN_E_UNSUPPORTED,
                        "%s %s; name one with [prompt] template (%s) or give the strings around each message with "
                        "[prompt] user_prefix, user_suffix, assistant_prefix and so on",
-                       pn_file_path(file), p->source.size ? "has a chat template that none of the loaded ones recognises"
-                                                          : "has no chat template",
+                       pn_file_path(file),
+                       p->source.size ? "has a chat template that is none of those loaded" : "has no chat template",
                        loaded_names(rt, names, sizeof names));
     p->type = best->item;
     p->host = best->host;
@@ -355,18 +355,18 @@ static pn_status choose_template(pn_runtime *rt, pn_file *file, pn_prompt *p, pn
 static void find_end(pn_runtime *rt, pn_prompt *p)
 {
     const char *text = p->type ? p->type->end_of_turn : p->strings[2][1];
+    const uint32_t flags = PN_ENCODE_SPECIAL | PN_ENCODE_CONTINUED;
     int32_t ids[1];
     size_t n = 0;
     p->end = text ? first_marker(p, text) : -1;
     if (!p->type || !text || p->end >= 0)
         return;
     /* A file may hold it as a token of another kind. */
-    if (!pn_tokenizer_encode(p->tokenizer, text, strlen(text), PN_ENCODE_SPECIAL | PN_ENCODE_CONTINUED, ids, 1, &n, NULL) &&
-        n == 1)
+    if (!pn_tokenizer_encode(p->tokenizer, text, strlen(text), flags, ids, 1, &n, NULL) && n == 1)
         p->end = ids[0];
     else
-        pn_runtime_log(rt, PN_LOG_WARN, "the vocabulary has no token %s of chat template %s: the end of an answer may not be "
-                       "noticed", text, p->type->name);
+        pn_runtime_log(rt, PN_LOG_WARN, "the vocabulary has no token %s of chat template %s: the end of an answer may go "
+                       "unnoticed", text, p->type->name);
 }
 
 pn_status pn_prompt_create(pn_runtime *rt, pn_file *file, const pn_tokenizer *tokenizer, pn_prompt **out, pn_error *err)

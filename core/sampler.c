@@ -1,8 +1,8 @@
 /* The sampler: from logits to a token.
  *
- * The same seed, options and logits give the same tokens on every machine: the random numbers are made here (xoshiro256**
- * by Blackman and Vigna, arXiv:1805.01407, seeded by splitmix64), so is e^x (additions and multiplications of doubles
- * alone, no library function, no fused operations), and every sum runs in a fixed order. */
+ * The same seed, options and logits give the same tokens on every machine: the random numbers are made here
+ * (xoshiro256** by Blackman and Vigna, arXiv:1805.01407, seeded by splitmix64), so is e^x (additions and
+ * multiplications of doubles alone, no library function, no fused operations), and every sum runs in a fixed order. */
 #include <float.h>
 #include <math.h>
 #include <sys/random.h>
@@ -30,7 +30,7 @@ struct pn_sampler {
     uint64_t rng[4];
 };
 
-/* ---- random numbers ------------------------------------------------------------------------------------------------ */
+/* ---- random numbers -------------------------------------------------------------------------------------------- */
 
 static uint64_t rotate(uint64_t x, int k)
 {
@@ -78,14 +78,15 @@ static uint64_t system_seed(void)
     return seed >> 1;
 }
 
-/* ---- e^x -------------------------------------------------------------------------------------------------------------- */
+/* ---- e^x ------------------------------------------------------------------------------------------------------- */
 
 /* e^x for x <= 0, to a few units in the last place: x = k ln 2 + r, |r| <= ln 2 / 2, Taylor series in r, times 2^k. */
 static double exp_fixed(double x)
 {
-    static const double inverse[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-                                      1.0 / 40320.0,      1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,     1.0 / 24.0,
-                                      1.0 / 6.0,          0.5,               1.0,              1.0 };
+    static const double inverse[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+                                      1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+                                      1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5,
+                                      1.0,                1.0 };
     double r, sum = 0;
     int k;
     size_t i;
@@ -104,7 +105,7 @@ static double exp_fixed(double x)
     return sum * power.value;
 }
 
-/* ---- making one --------------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------------------------ */
 
 static pn_status check(const pn_sampler_options *o, int32_t n_vocab, pn_error *err)
 {
@@ -122,7 +123,7 @@ static pn_status check(const pn_sampler_options *o, int32_t n_vocab, pn_error *e
     if (!(o->repeat_penalty >= 0 && o->repeat_penalty <= FLT_MAX))
         return pn_fail(err, PN_E_RANGE, "repeat_penalty is %g; it must be 0 (off) or more", (double)o->repeat_penalty);
     if (o->repeat_last < 0)
-        return pn_fail(err, PN_E_RANGE, "repeat_last is %d; it must be 0 (which means 64) or more", (int)o->repeat_last);
+        return pn_fail(err, PN_E_RANGE, "repeat_last is %d; it must be 0 (meaning 64) or more", (int)o->repeat_last);
     for (i = 0; i < o->n_bias; i++)
         if (o->bias_ids[i] < 0 || o->bias_ids[i] >= n_vocab || isnan(o->bias_values[i]))
             return pn_fail(err, PN_E_RANGE, "a bias of %g for token %d: the vocabulary has 0 .. %d",
@@ -226,7 +227,7 @@ uint64_t pn_sampler_seed(const pn_sampler *s)
     return s->o.seed;
 }
 
-/* ---- bias and penalty ------------------------------------------------------------------------------------------------------- */
+/* ---- bias and penalty ------------------------------------------------------------------------------------------ */
 
 /* What overflows stays the largest number there is; a logit that is not finite is never chosen. */
 static float bounded(float x)
@@ -277,7 +278,7 @@ void pn_sampler_accept(pn_sampler *s, int32_t token)
         s->n_recent++;
 }
 
-/* ---- choosing ----------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------------------------- */
 
 /* Does a come before b? By logit, the lower id among equals. */
 static int before(candidate a, candidate b)
@@ -300,7 +301,8 @@ static void heap_down(candidate *heap, size_t n, size_t i)
     heap[i] = moving;
 }
 
-/* The candidates as a heap of which only the best are taken out, to the end of the array: the j-th best is item n - 1 - j. */
+/* The candidates as a heap of which only the best are taken out, to the end of the array: the j-th best becomes item
+ * n - 1 - j. */
 typedef struct ranking {
     candidate *items;
     size_t n, taken;

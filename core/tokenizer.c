@@ -22,8 +22,8 @@ static pn_status kind_of(pn_file *file, pn_str *out, pn_error *err)
         return pn_fail(err, PN_E_FORMAT, "%s says of no tokenizer (%s): text cannot be turned into tokens for it",
                        pn_file_path(file), r.key[0] ? r.key : "its format has no key for one");
     if (r.value.type != PN_T_STRING)
-        return pn_fail(err, PN_E_FORMAT, "%s: %s is no string, so the kind of tokenizer is not known", pn_file_path(file),
-                       r.key);
+        return pn_fail(err, PN_E_FORMAT, "%s: %s is no string, so the kind of tokenizer is not known",
+                       pn_file_path(file), r.key);
     *out = r.value.as.s;
     return PN_OK;
 }
@@ -50,6 +50,7 @@ static pn_status open_state(pn_runtime *rt, pn_file *file, pn_tokenizer *t, pn_e
 
 pn_status pn_tokenizer_create(pn_runtime *rt, pn_file *file, pn_tokenizer **out, pn_error *err)
 {
+    static const pn_tokenizer_info nothing = { sizeof nothing, 0, -1, -1, -1, -1, -1, 0, 0 };
     const pn_reg_entry *entry;
     pn_tokenizer *t;
     pn_error own;
@@ -76,7 +77,7 @@ pn_status pn_tokenizer_create(pn_runtime *rt, pn_file *file, pn_tokenizer **out,
     if (!s)
         s = open_state(rt, file, t, err);
     if (!s) {
-        t->info = (pn_tokenizer_info){ .struct_size = sizeof t->info, .bos = -1, .eos = -1, .eot = -1, .unk = -1, .pad = -1 };
+        t->info = nothing;
         s = t->type->info(t->state, &t->info);
         if (s)
             pn_fail(err, s, "%s: the tokenizer says nothing about itself", pn_file_path(file));
@@ -109,8 +110,8 @@ pn_status pn_tokenizer_encode(const pn_tokenizer *t, const char *text, size_t si
     return t->type->encode(t->host, t->state, text, size, flags, ids, capacity, count, err ? err : &own);
 }
 
-pn_status pn_tokenizer_decode(const pn_tokenizer *t, int32_t id, uint32_t flags, char *bytes, size_t capacity, size_t *size,
-                              pn_error *err)
+pn_status pn_tokenizer_decode(const pn_tokenizer *t, int32_t id, uint32_t flags, char *bytes, size_t capacity,
+                              size_t *size, pn_error *err)
 {
     pn_error own;
     return t->type->decode(t->state, id, flags, bytes, capacity, size, err ? err : &own);

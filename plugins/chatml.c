@@ -1,7 +1,7 @@
 /* Chat template plugin "chatml": <|im_start|>ROLE newline CONTENT <|im_end|> newline, for every message.
  *
- * Model files carry such templates as Jinja text. When a conversation begins without a system message, many of them put in
- * one of their own; it is read off the text, where it stands as a literal. */
+ * Model files carry such templates as Jinja text. When a conversation begins without a system message, many of them put
+ * in one of their own; it is read off the text, where it stands as a literal. */
 #include <pantheon/plugin.h>
 
 #define BEGIN "<|im_start|>"
@@ -28,7 +28,7 @@ static int32_t recognise(const char *source, size_t size)
     return 80;
 }
 
-/* ---- the default system message ------------------------------------------------------------------------------------- */
+/* ---- the default system message -------------------------------------------------------------------------------- */
 
 /* The character at text[*at], with the escapes of a Jinja string undone when it stands in quotes; advances *at. */
 static char next_char(pn_str text, size_t *at, char quote)
@@ -40,8 +40,13 @@ static char next_char(pn_str text, size_t *at, char quote)
     return c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
 }
 
-/* The message that begins after `at`, where SYSTEM ended, written to out (may be NULL) without escapes; *size its length.
- * 0: no literal stands here, but an expression. `quote`: the string's quote, or 0 for text outside of {{ }}. */
+static int is_jinja(pn_str text, size_t at)
+{
+    return text.data[at] == '{' && at + 1 < text.size && (text.data[at + 1] == '{' || text.data[at + 1] == '%');
+}
+
+/* The message that begins after `at`, where SYSTEM ended, written to out (may be NULL) without escapes; *size its
+ * length. 0: no literal stands here, but an expression. `quote`: the string's quote, or 0 for text outside of {{ }}. */
 static int literal(pn_str text, size_t at, char quote, char *out, size_t *size)
 {
     size_t n = 0;
@@ -53,7 +58,7 @@ static int literal(pn_str text, size_t at, char quote, char *out, size_t *size)
             *size = n;
             return 1;
         }
-        if (quote ? c == quote : c == '{' && at + 1 < text.size && (text.data[at + 1] == '{' || text.data[at + 1] == '%'))
+        if (quote ? c == quote : is_jinja(text, at))
             return 0;
         c = next_char(text, &at, quote);
         if (out)
@@ -77,7 +82,7 @@ static size_t find_default(pn_str text, char *quote, size_t *size)
     return SIZE_MAX;
 }
 
-/* ---- rendering -------------------------------------------------------------------------------------------------------- */
+/* ---- rendering ------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     pn_template_emit emit;

@@ -135,7 +135,7 @@ static int next_id(const char **at, const char *end, int32_t *id)
     if (*at == end)
         return 0;
     value = strtoll(*at, &after, 10);
-    if (after == *at || (*after && !strchr(blank, *after)) || (after != end && !*after) || value < 0 || value > INT32_MAX)
+    if (after == *at || (after != end && (!*after || !strchr(blank, *after))) || value < 0 || value > INT32_MAX)
         return -1;
     *at = after;
     *id = (int32_t)value;
@@ -175,7 +175,8 @@ static int print_text(const job *j)
             flags &= ~(uint32_t)PN_DECODE_FIRST;
     }
     if (!s && found < 0)
-        s = pn_fail(&err, PN_E_ARGUMENT, "byte %zu of standard input: token ids are wanted, whole numbers with blanks between",
+        s = pn_fail(&err, PN_E_ARGUMENT,
+                    "byte %zu of standard input: token ids are wanted, whole numbers with blanks between",
                     (size_t)(at - text));
     free(bytes);
     free(text);

@@ -1,5 +1,5 @@
-/* Tokenizer plugin "gpt2": byte-level byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909; over bytes: Radford et
- * al. 2019). This file: registration, opening, decoding. */
+/* Tokenizer plugin "gpt2": byte-level byte pair encoding (Sennrich et al. 2016, arXiv:1508.07909; over bytes: Radford
+ * et al. 2019). This file: registration, opening, decoding. */
 #include "bpe.h"
 
 static void close_tokenizer(const pn_host *host, void *state)
@@ -12,7 +12,8 @@ static void close_tokenizer(const pn_host *host, void *state)
     pn_host_free(host, b, NULL);
 }
 
-static pn_status open_parts(const pn_host *host, pn_file *file, const pn_tokenizer_options *options, bpe *b, pn_error *err)
+static pn_status open_parts(const pn_host *host, pn_file *file, const pn_tokenizer_options *options, bpe *b,
+                            pn_error *err)
 {
     const char *pattern = options && options->pattern && *options->pattern ? options->pattern : NULL;
     const char *pre = options && options->pre && *options->pre ? options->pre : NULL;
@@ -75,7 +76,8 @@ static int32_t token_type(const void *state, int32_t id)
 
 /* ---- decoding -------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a text in the byte-level alphabet into out (as far as capacity goes); SIZE_MAX when it has another character. */
+/* Bytes of a text in the byte-level alphabet into out (as far as capacity goes); SIZE_MAX when it has a character
+ * that is not of the alphabet. */
 static size_t from_alphabet(pn_str text, char *out, size_t capacity)
 {
     size_t i = 0, n = 0;
@@ -93,7 +95,8 @@ static size_t from_alphabet(pn_str text, char *out, size_t capacity)
     return n;
 }
 
-static pn_status decode(const void *state, int32_t id, uint32_t flags, char *bytes, size_t capacity, size_t *size, pn_error *err)
+static pn_status decode(const void *state, int32_t id, uint32_t flags, char *bytes, size_t capacity, size_t *size,
+                        pn_error *err)
 {
     const bpe *b = state;
     const bpe_vocab *v = &b->vocab;
@@ -101,7 +104,8 @@ static pn_status decode(const void *state, int32_t id, uint32_t flags, char *byt
     size_t n;
     int byte;
     if (id < 0 || id >= v->info.n_tokens)
-        return pn_fail(err, PN_E_RANGE, "there is no token %d: the vocabulary has 0 .. %d", (int)id, (int)v->info.n_tokens - 1);
+        return pn_fail(err, PN_E_RANGE, "there is no token %d: the vocabulary has 0 .. %d", (int)id,
+                       (int)v->info.n_tokens - 1);
     text = v->tokens[id];
     n = SIZE_MAX;
     switch (v->types[id]) {

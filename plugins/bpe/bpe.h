@@ -24,13 +24,14 @@ typedef struct bpe_pre {
     void *memory;                   /* pcre2_general_context */
 } bpe_pre;
 
-/* Compile what `pattern` says or, when that is NULL, what is published for `pre` (empty: the default, with a warning). Free also
- * after a failure. */
-pn_status bpe_pre_open(const pn_host *host, bpe_pre *pre, pn_str name, const char *key, const char *pattern, pn_error *err);
+/* Compile what `pattern` says or, when that is NULL, what is published for `name` (empty: the default, with a warning);
+ * `key` is where the name stands. To be closed also after a failure. */
+pn_status bpe_pre_open(const pn_host *host, bpe_pre *pre, pn_str name, const char *key, const char *pattern,
+                       pn_error *err);
 void bpe_pre_close(bpe_pre *pre);
 /* Cut text (valid UTF-8; `shadow` is what patterns see of it, of the same size) into words, in order. [any, at once] */
-pn_status bpe_pre_split(const bpe_pre *pre, const char *text, const char *shadow, size_t size, bpe_word_fn word, void *arg,
-                        pn_error *err);
+pn_status bpe_pre_split(const bpe_pre *pre, const char *text, const char *shadow, size_t size, bpe_word_fn word,
+                        void *arg, pn_error *err);
 
 /* ---- utf8.c: repairing and normalizing text -------------------------------------------------------------------- */
 
@@ -92,8 +93,8 @@ int32_t bpe_vocab_special(const bpe_vocab *v, const char *text, size_t size, int
 /* 0x41 of "<0x41>", the text of a byte token; else -1. */
 int bpe_byte_text(pn_str text);
 
-/* Byte <-> character of the byte-level alphabet (Radford et al. 2019): printable Latin-1 stands for itself, the others are
- * U+0100 and up in order. bpe_alphabet_byte: -1 = no such character. */
+/* Byte <-> character of the byte-level alphabet (Radford et al. 2019): printable Latin-1 stands for itself, the others
+ * are U+0100 and up in order. bpe_alphabet_byte: -1 = no such character. */
 uint32_t bpe_alphabet_char(uint8_t byte);
 int bpe_alphabet_byte(uint32_t cp);
 
@@ -104,7 +105,7 @@ typedef struct bpe {
     bpe_pre pre;
 } bpe;
 
-pn_status bpe_encode(const pn_host *host, const void *state, const char *text, size_t size, uint32_t flags, int32_t *ids,
-                     size_t capacity, size_t *count, pn_error *err);
+pn_status bpe_encode(const pn_host *host, const void *state, const char *text, size_t size, uint32_t flags,
+                     int32_t *ids, size_t capacity, size_t *count, pn_error *err);
 
 #endif

@@ -229,8 +229,8 @@ static pn_status encode_all(encoder *e, const char *text, size_t size, int contr
     return s ? s : encode_plain(e, text + from, size - from, err);
 }
 
-pn_status bpe_encode(const pn_host *host, const void *state, const char *text, size_t size, uint32_t flags, int32_t *ids,
-                     size_t capacity, size_t *count, pn_error *err)
+pn_status bpe_encode(const pn_host *host, const void *state, const char *text, size_t size, uint32_t flags,
+                     int32_t *ids, size_t capacity, size_t *count, pn_error *err)
 {
     const bpe *b = state;
     const pn_tokenizer_info *t = &b->vocab.info;

@@ -1,4 +1,4 @@
-/* Unicode normalization to the composed form (UAX #15), with utf8proc's data. The order of combining marks is sorted here,
+/* Unicode normalization to the composed form (UAX #15), with utf8proc's data. Combining marks are put in order here,
  * because the library's own sort is quadratic on long runs of them. */
 #include <utf8proc.h>
 

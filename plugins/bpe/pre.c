@@ -23,45 +23,47 @@
 #define ASCII3 "[0-9][0-9][0-9]"
 
 #define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define CL100K(numbers) SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "| ?[^" WS "\\p{L}\\p{N}]+[\\r\\n]*|" LINES
+#define CL100K(numbers) \
+    SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "| ?[^" WS "\\p{L}\\p{N}]+[\\r\\n]*|" LINES
 #define LLAMA3 CL100K(DIGITS3)
 #define QWEN2 CL100K(DIGIT)
-#define QWEN35                                                                                                         \
+#define QWEN35 \
     SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|" DIGIT "| ?[^" WS "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES
 
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define CASED(end)                                                                                                     \
+#define CASED(end) \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" end "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" end
 #define CASED_REST(numbers) "|" numbers "| ?[^" WS "\\p{L}\\p{N}]+[\\r\\n/]*|" LINES
 #define TEKKEN CASED("") CASED_REST(DIGIT)
 #define GPT4O CASED(SHORT_FORMS "?") CASED_REST(DIGITS3)
 
 #define SEED_CODER SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" DIGIT "| ?[^" WS "\\p{L}\\p{N}\\r\\n]+|" LINES
-#define BAILING                                                                                                        \
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" DIGIT "| ?[^" WS "\\p{L}\\p{N}]++[\\r\\n]*|" S "*[\\r\\n]|" TAIL
+#define BAILING \
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" DIGIT "| ?[^" WS "\\p{L}\\p{N}]++[\\r\\n]*|" S        \
+    "*[\\r\\n]|" TAIL
 #define NOT_PUNCT " ?[^(" WS "|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
 
-/* DeepSeek: cased letters, punctuation, ideographs with syllables. The end of a run of white space is looked for once per
- * run, not once per character. */
+/* DeepSeek: cased letters, punctuation, ideographs with syllables. The end of a run of white space is looked for once
+ * per run, not once per character. */
 #define DS_NEWLINE "[\\r\\n]"
-#define DS_LETTERS                                                                                                     \
-    S "?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376"    \
-      "\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f"           \
-      "\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77"           \
-      "\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d"     \
-      "\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4"     \
-      "\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139"       \
-      "\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d"      \
-      "\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a"         \
-      "\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2"                 \
+#define DS_LETTERS \
+    S "?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373" \
+      "\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f" \
+      "\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77" \
+      "\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d" \
+      "\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4" \
+      "\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139" \
+      "\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d" \
+      "\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a" \
+      "\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2" \
       "\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943]+"
 #define DS_PUNCT S "?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 #define DS_TAIL "(?<!" S ")" S "++\\z"
 #define DS_SCRIPTS "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 #define DS3_SCRIPTS "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
-#define DS3_REST                                                                                                       \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"                  \
+#define DS3_REST \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" \
     " ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES
 
 static const struct {
@@ -147,15 +149,22 @@ static pn_status compile(bpe_pre *pre, const char *pattern, const char *whose, p
     return PN_OK;
 }
 
-pn_status bpe_pre_open(const pn_host *host, bpe_pre *pre, pn_str name, const char *key, const char *pattern, pn_error *err)
+static int is_name(pn_str name, const char *text)
 {
-    size_t i, row = 0, n = sizeof published / sizeof *published;
+    return strlen(text) == name.size && !memcmp(text, name.data, name.size);
+}
+
+pn_status bpe_pre_open(const pn_host *host, bpe_pre *pre, pn_str name, const char *key, const char *pattern,
+                       pn_error *err)
+{
+    size_t i, row = 0;
+    const size_t n = sizeof published / sizeof *published;
     memset(pre, 0, sizeof *pre);
     pre->memory = pcre2_general_context_create(memory_take, memory_give, (void *)host);
     if (!pre->memory)
         return pn_fail(err, PN_E_NOMEM, "no memory for the pre-tokenizer");
     if (name.size) {
-        while (row < n && !(strlen(published[row].name) == name.size && !memcmp(published[row].name, name.data, name.size)))
+        while (row < n && !is_name(name, published[row].name))
             row++;
     } else if (!pattern) {
         pn_host_log(host, PN_LOG_WARN,
@@ -169,8 +178,8 @@ pn_status bpe_pre_open(const pn_host *host, bpe_pre *pre, pn_str name, const cha
         return compile(pre, pattern, "in [tokenizer] pattern", err);
     if (row == n)
         return pn_fail(err, PN_E_UNSUPPORTED,
-                       "%s names the pre-tokenizer \"%.*s\", which is not known; if another one cuts text the same way, "
-                       "name it with [tokenizer] pre, or give its pattern with [tokenizer] pattern",
+                       "%s names the pre-tokenizer \"%.*s\", which is not known; if another one cuts text the same "
+                       "way, name it with [tokenizer] pre, or give its pattern with [tokenizer] pattern",
                        key, (int)(name.size < 80 ? name.size : 80), name.data);
     for (i = 0; published[row].patterns[i]; i++) {
         pn_status s = compile(pre, published[row].patterns[i], published[row].name, err);
@@ -221,7 +230,7 @@ static pn_status next_match(const cutter *c, uint32_t stage, const char *piece, 
     const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
     const PCRE2_SIZE *at;
     int n = pcre2_match(code, (PCRE2_SPTR)piece, size, from, options, c->match, c->limits);
-    /* A pattern that piles up groups overflows the stack of the machine code; the interpreter keeps them on the heap. */
+    /* Groups that pile up overflow the stack of the machine code; the interpreter keeps them on the heap. */
     if (n == PCRE2_ERROR_JIT_STACKLIMIT)
         n = pcre2_match(code, (PCRE2_SPTR)piece, size, from, options | PCRE2_NO_JIT, c->match, c->limits);
     *begin = *end = size;
@@ -255,8 +264,8 @@ static pn_status cut(const cutter *c, uint32_t stage, size_t offset, size_t size
     return s;
 }
 
-pn_status bpe_pre_split(const bpe_pre *pre, const char *text, const char *shadow, size_t size, bpe_word_fn word, void *arg,
-                        pn_error *err)
+pn_status bpe_pre_split(const bpe_pre *pre, const char *text, const char *shadow, size_t size, bpe_word_fn word,
+                        void *arg, pn_error *err)
 {
     cutter c = { pre, text, shadow, word, arg, NULL, NULL, err };
     pn_status s;

@@ -229,7 +229,7 @@ static pn_status read_tokens(bpe_vocab *v, pn_file *file, pn_error *err)
         const pn_str *t = &v->tokens[i];
         if (t->size > v->longest)
             v->longest = t->size;
-        /* Control tokens are found by bpe_vocab_special alone: no merge may lead to one. Of equal texts the last counts. */
+        /* Control tokens are found by bpe_vocab_special alone: no merge leads to one. Of equals the last counts. */
         if (v->types[i] != PN_TOKEN_CONTROL && v->types[i] != PN_TOKEN_UNKNOWN)
             v->slots[slot_of(v, t->data, t->size, NULL, 0)] = (uint32_t)i + 1;
     }
@@ -239,17 +239,13 @@ static pn_status read_tokens(bpe_vocab *v, pn_file *file, pn_error *err)
 /* "<0x41>" of a byte token, else -1. */
 int bpe_byte_text(pn_str t)
 {
-    int i, value = 0;
+    static const char digits[] = "0123456789ABCDEF";
+    const char *high, *low;
     if (t.size != 6 || memcmp(t.data, "<0x", 3) || t.data[5] != '>')
         return -1;
-    for (i = 3; i < 5; i++) {
-        char c = t.data[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0)
-            return -1;
-        value = value * 16 + digit;
-    }
-    return value;
+    high = memchr(digits, t.data[3], 16);
+    low = memchr(digits, t.data[4], 16);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
 static void find_bytes(bpe_vocab *v)
@@ -271,7 +267,7 @@ static void find_bytes(bpe_vocab *v)
 
 /* ---- merges ---------------------------------------------------------------------------------------------------- */
 
-/* "left right", cut at the first blank after the first byte. 0 = not such a text, or not of tokens of this vocabulary. */
+/* "left right", cut at the first blank after the first byte. 0 = not such a text, or not of this vocabulary. */
 static int parse_merge(const bpe_vocab *v, pn_str text, bpe_merge *m)
 {
     const char *blank = text.size > 1 ? memchr(text.data + 1, ' ', text.size - 1) : NULL;
@@ -296,7 +292,8 @@ static pn_status read_merges(bpe_vocab *v, pn_file *file, pn_error *err)
     if (s)
         return s;
     if (!r.present)
-        return pn_fail(err, PN_E_FORMAT, "the file holds no list of merges (%s), without which text cannot be tokenized", r.key);
+        return pn_fail(err, PN_E_FORMAT, "the file holds no list of merges (%s), without which no text can be tokenized",
+                       r.key);
     if (r.value.type != PN_T_ARRAY || (r.value.item_type != PN_T_STRING && r.value.count))
         return pn_fail(err, PN_E_FORMAT, "%s is no list of strings", r.key);
     if (r.value.count > WORST_TOKENS)
@@ -325,8 +322,8 @@ static pn_status read_merges(bpe_vocab *v, pn_file *file, pn_error *err)
         v->pairs[slot] = ++v->n_merges;
     }
     if (bad)
-        warn(v->host, "%s: %llu of %llu entries are not two tokens and a blank between that make a third; ignored (the first is "
-             "number %llu: \"%.*s\")", r.key, (unsigned long long)bad, (unsigned long long)r.value.count,
+        warn(v->host, "%s: %llu of %llu entries are not two tokens and a blank between that make a third; ignored "
+             "(the first is number %llu: \"%.*s\")", r.key, (unsigned long long)bad, (unsigned long long)r.value.count,
              (unsigned long long)first_bad, (int)(texts[first_bad].size < 60 ? texts[first_bad].size : 60),
              texts[first_bad].size ? texts[first_bad].data : "");
     return PN_OK;
@@ -436,7 +433,8 @@ int32_t bpe_vocab_special(const bpe_vocab *v, const char *text, size_t size, int
 /* What ends a turn when the file does not say: a control token of a well-known name. */
 static int32_t find_end_of_turn(const bpe_vocab *v)
 {
-    static const char *const names[] = { "<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|END_OF_TURN_TOKEN|>" };
+    static const char *const names[] = { "<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>",
+                                         "<|END_OF_TURN_TOKEN|>" };
     size_t i, size;
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t id = bpe_vocab_special(v, names[i], size = strlen(names[i]), 1);
