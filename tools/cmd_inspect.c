@@ -44,7 +44,13 @@ static void print_float(const pn_value *v, bool json)
         fputs("null", stdout);
         return;
     }
-    printf("%.*g", v->type == PN_T_F32 ? 9 : 17, v->as.f);
+    /* The fewest digits that mean this number. */
+    char text[40];
+    int digits = v->type == PN_T_F32 ? 6 : 15, most = v->type == PN_T_F32 ? 9 : 17;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, v->as.f);
+    while (digits++ < most && (v->type == PN_T_F32 ? (double)strtof(text, NULL) : strtod(text, NULL)) != v->as.f);
+    fputs(text, stdout);
 }
 
 /* A number or bool. */

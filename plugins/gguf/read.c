@@ -48,6 +48,14 @@ static pn_status fail_at(pn_error *err, uint64_t at, pn_status status)
 
 /* ---- metadata ---- */
 
+/* The cursor's error, saying which key it happened in. */
+static pn_status fail_in(reader *r, pn_str key)
+{
+    char where[512];
+    snprintf(where, sizeof where, "%.250s: key '%.*s'", r->name, SHOWN(key));
+    return pn_cursor_status(&r->c, where, r->err);
+}
+
 /* The format's value types, by number, and the host's. */
 static const uint32_t value_types[] = {
     PN_T_U8, PN_T_I8, PN_T_U16, PN_T_I16, PN_T_U32, PN_T_I32, PN_T_F32, PN_T_BOOL, PN_T_STRING, PN_T_ARRAY, PN_T_U64, PN_T_I64, PN_T_F64,
@@ -60,7 +68,7 @@ static uint32_t read_type(reader *r, pn_str key)
     uint64_t at = r->c.pos;
     uint32_t number = pn_cursor_u32(&r->c, "type of a metadata value");
     if (!pn_cursor_ok(&r->c)) {
-        pn_cursor_status(&r->c, r->name, r->err);
+        fail_in(r, key);
         return PN_T_NONE;
     }
     if (number < N_VALUE_TYPES)
@@ -92,11 +100,7 @@ static pn_status read_value(reader *r, pn_str key, uint32_t type, pn_value *v, i
     case PN_T_STRING: v->as.s = pn_cursor_str_u64(c, UINT64_MAX, "length of a text value"); break;
     default: return read_array(r, key, v, depth);
     }
-    if (pn_cursor_ok(c))
-        return PN_OK;
-    pn_status st = pn_cursor_status(c, r->name, r->err);
-    pn_error_wrap(r->err, "key '%.*s'", SHOWN(key));
-    return st;
+    return pn_cursor_ok(c) ? PN_OK : fail_in(r, key);
 }
 
 /* Strings are collected as an array of pn_str; each takes at least its 8-byte length. */
@@ -150,11 +154,7 @@ static pn_status read_array(reader *r, pn_str key, pn_value *v, int depth)
         st = read_arrays(r, key, v, depth);
     else
         v->as.items = pn_cursor_items(c, v->count, pn_type_size(v->item_type), "number of items in an array");
-    if (st || pn_cursor_ok(c))
-        return st;
-    st = pn_cursor_status(c, r->name, r->err);
-    pn_error_wrap(r->err, "key '%.*s'", SHOWN(key));
-    return st;
+    return st || pn_cursor_ok(c) ? st : fail_in(r, key);
 }
 
 static pn_status set_alignment(reader *r, const pn_value *v, uint64_t at)
@@ -181,10 +181,13 @@ static pn_status read_metadata(reader *r)
         memset(&v, 0, sizeof v);
         if (!pn_cursor_ok(&r->c))
             return pn_cursor_status(&r->c, r->name, r->err);
+        if (!key.size)
+            return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: metadata value %llu has an empty key", r->name,
+                        (unsigned long long)at, (unsigned long long)i);
         uint32_t type = read_type(r, key);
         pn_status st = type == PN_T_NONE ? PN_E_FORMAT : read_value(r, key, type, &v, 0);
-        if (!st && (st = pn_host_file_add_value(r->host, r->file, key, &v, r->err)) != PN_OK)
-            fail_at(r->err, at, st);
+        if (!st && (st = pn_host_file_add_value(r->host, r->file, key, &v, r->err)) == PN_E_FORMAT)
+            FAIL(r, at, st, "%s: at byte %llu: the key '%.*s' is there twice", r->name, (unsigned long long)at, SHOWN(key));
         if (!st && pn_str_is(key, "general.alignment"))
             st = set_alignment(r, &v, at);
         if (st)

@@ -52,14 +52,33 @@ static const role_key role_keys[] = {
 };
 
 /* Architectures whose files hold rows for neighbouring rotary pairs (x0, x1): converters reorder the rows of q and k, or the
- * model was trained so. All others rotate halves. */
+ * model was trained so. */
 static const char *const interleaved[] = {
     "llama", "llama4", "llama-embed", "llada", "mistral", "mistral3", "mistral4", "deci", "baichuan", "starcoder", "internlm2",
     "minicpm", "xverse", "command-r", "cohere2", "cohere2moe", "olmo", "arctic", "deepseek", "deepseek2", "deepseek2-ocr",
     "deepseek32", "deepseek4", "plm", "chatglm", "glm4", "glm-dsa", "granite", "granitemoe", "granitehybrid", "graniteswitch",
     "granite_swa", "chameleon", "bailingmoe", "bailingmoe3", "neo-bert", "smollm3", "arcee", "ernie4_5", "ernie4_5-moe", "eagle3",
-    "maincoder", "nanbeige",
+    "maincoder", "nanbeige", NULL,
 };
+
+/* Those whose pairs are (x0, x[d/2]). About a name in neither list, such as one that [arch] alias gives a meaning, the format
+ * says nothing. */
+static const char *const halves[] = {
+    "afmoe", "apertus", "bailingmoe2", "bert", "bitnet", "codeshell", "cogvlm", "dbrx", "dots1", "dream", "eurobert", "exaone",
+    "exaone4", "exaone-moe", "falcon", "falcon-h1", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "glm4moe",
+    "gpt-oss", "gptneox", "grok", "grovemoe", "hunyuan-dense", "hunyuan-moe", "hunyuan_vl", "jais2", "jina-bert-v3", "laguna", "lfm2",
+    "lfm2moe", "llada-moe", "mellum", "mimo2", "minicpm3", "minimax-01", "minimax-m2", "minimax-m3", "modern-bert", "nemotron",
+    "nomic-bert", "nomic-bert-moe", "olmo2", "olmoe", "openelm", "orion", "paddleocr", "pangu-embedded", "phi", "phi2", "phi3",
+    "phimoe", "plamo", "plamo2", "plamo3", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen35", "qwen35moe", "qwen3moe",
+    "qwen3next", "qwen3vl", "qwen3vlmoe", "rnd1", "seed_oss", "smallthinker", "stablelm", "starcoder2", "step35", NULL,
+};
+
+static int among(const char *const *names, pn_str name)
+{
+    while (*names && !pn_str_is(name, *names))
+        names++;
+    return *names != NULL;
+}
 
 static const pn_value *find(const pn_host *host, const pn_file *file, const char *key)
 {
@@ -146,10 +165,10 @@ pn_status gguf_role(const pn_host *host, pn_file *file, void *state, const char 
         if (!arch.size)
             return PN_OK;
         snprintf(out->key, sizeof out->key, "general.architecture");
-        imply_text("halves", out);
-        for (size_t i = 0; i < sizeof interleaved / sizeof *interleaved; i++)
-            if (pn_str_is(arch, interleaved[i]))
-                imply_text("interleaved", out);
+        if (among(interleaved, arch))
+            imply_text("interleaved", out);
+        else if (among(halves, arch))
+            imply_text("halves", out);
         return PN_OK;
     }
     for (size_t i = 0; i < sizeof role_keys / sizeof *role_keys; i++) {
