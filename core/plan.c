@@ -123,8 +123,11 @@ static pn_status load_vector(pn_plan *p, const pn_tensor *t, pn_plan_weight *w, 
     return st;
 }
 
-pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *r, pn_wt *out, pn_error *err)
+pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *request, pn_wt *out, pn_error *err)
 {
+    /* An older plugin's struct may be shorter; what it lacks is zero. */
+    pn_weight_request full = { 0 }, *r = &full;
+    memcpy(r, request, request->struct_size < sizeof full ? request->struct_size : sizeof full);
     const pn_tensor *t = NULL;
     pn_status st;
     *out = 0;
@@ -139,7 +142,8 @@ pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *r, pn_wt *out,
     if (st)
         return st;
     for (uint32_t i = 1; i <= p->n_weights; i++) {
-        if (p->weights[i].tensor == t && shape_fits(t, r) && (p->weights[i].vector != NULL) == (r->n_dims == 1)) {
+        if (p->weights[i].tensor == t && shape_fits(t, r) && (p->weights[i].vector != NULL) == (r->n_dims == 1) &&
+            p->weights[i].row_begin == r->row_begin && p->weights[i].rows == r->rows) {
             *out = i;
             return PN_OK;
         }
@@ -158,9 +162,18 @@ pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *r, pn_wt *out,
     pn_plan_weight *w = &p->weights[p->n_weights + 1];
     memset(w, 0, sizeof *w);
     w->tensor = t;
+    w->row_begin = r->row_begin;
+    w->rows = r->rows;
     st = r->n_dims == 1 ? load_vector(p, t, w, err) : pn_file_weight(p->file, t, &w->q, err);
     if (st)
         return st;
+    if (r->rows) {
+        if (r->n_dims != 2 || r->row_begin > w->q.rows || r->rows > w->q.rows - r->row_begin)
+            return pn_fail(err, PN_E_RANGE, "%s: tensor '%.*s' has %" PRIu64 " rows, of which %" PRIu64 " from %" PRIu64 " on are wanted",
+                           pn_file_path(p->file), (int)t->name.size, t->name.data, w->q.rows, r->rows, r->row_begin);
+        w->q.data = (const unsigned char *)w->q.data + r->row_begin * w->q.row_stride;
+        w->q.rows = r->rows;
+    }
     *out = ++p->n_weights;
     return PN_OK;
 }

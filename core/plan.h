@@ -18,6 +18,7 @@ typedef struct pn_plan_weight {
     pn_qweight q;               /* matrices: over the mapping */
     float *vector;              /* vectors: as floats, owned by the plan; NULL for matrices */
     uint64_t n;                 /* vectors: length */
+    uint64_t row_begin, rows;   /* matrices: part of the tensor, as requested */
 } pn_plan_weight;
 
 typedef struct pn_plan_value {

@@ -286,6 +286,7 @@ typedef struct pn_weight_request {
     uint32_t n_dims;
     uint32_t reserved;
     uint64_t dims[4];           /* what must be found; 0 = any */
+    uint64_t row_begin, rows;   /* rows > 0: only rows row_begin .. row_begin + rows - 1 of the matrix (fused projections) */
 } pn_weight_request;
 
 /* One operation of the plan. The core knows (kit/plan.h has a word for each, with the formula):

@@ -101,6 +101,31 @@ PN_UNUSED PN_PRINTF(3, 4) static inline pn_wt pn_vector_opt(pn_words *w, uint64_
     return r;
 }
 
+/* Rows begin .. begin + count - 1 of a matrix {rows, cols}: one part of a fused projection. */
+PN_UNUSED PN_PRINTF(6, 7) static inline pn_wt pn_matrix_part(pn_words *w, uint64_t rows, uint64_t cols, uint64_t begin, uint64_t count,
+                                                            const char *name, ...)
+{
+    char text[128];
+    pn_weight_request r;
+    pn_wt out = 0;
+    va_list ap;
+    if (w->status)
+        return 0;
+    va_start(ap, name);
+    vsnprintf(text, sizeof text, name, ap);
+    va_end(ap);
+    memset(&r, 0, sizeof r);
+    r.struct_size = sizeof r;
+    r.name = text;
+    r.n_dims = 2;
+    r.dims[0] = rows;
+    r.dims[1] = cols;
+    r.row_begin = begin;
+    r.rows = count;
+    w->status = pn_host_plan_weight(w->host, w->plan, &r, &out, w->err);
+    return out;
+}
+
 /* Any operation by name: the words below, and a plugin's own. */
 PN_UNUSED static inline pn_val pn_word(pn_words *w, const char *op, const pn_val *inputs, uint32_t n_inputs, const pn_wt *weights,
                                        uint32_t n_weights, const void *params, size_t params_size)
@@ -216,6 +241,19 @@ PN_UNUSED static inline pn_val pn_slice(pn_words *w, pn_val x, uint32_t begin, u
 {
     pn_slice_params p = { sizeof p, begin, width };
     return pn_word(w, "slice", &x, 1, NULL, 0, &p, sizeof p);
+}
+
+/* In the layer w->layer: linear with "blk.N.NAME.weight" {rows, cols} and "blk.N.NAME.bias" when the file has it. */
+PN_UNUSED static inline pn_val pn_layer_linear(pn_words *w, pn_val x, uint64_t rows, uint64_t cols, const char *name)
+{
+    pn_wt weight = pn_matrix(w, rows, cols, "blk.%u.%s.weight", (unsigned)w->layer, name);
+    return pn_linear(w, x, weight, pn_vector_opt(w, rows, "blk.%u.%s.bias", (unsigned)w->layer, name));
+}
+
+/* In the layer w->layer: rms_norm with "blk.N.NAME.weight". */
+PN_UNUSED static inline pn_val pn_layer_rms_norm(pn_words *w, pn_val x, uint64_t width, const char *name, float eps)
+{
+    return pn_rms_norm(w, x, pn_vector(w, width, "blk.%u.%s.weight", (unsigned)w->layer, name), eps);
 }
 
 /* Only the tokens whose logits are wanted: what follows is computed for those alone. */
