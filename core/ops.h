@@ -17,7 +17,7 @@
 
 /* One block of keys and values of one kv head against n queries (rows of the batch times heads of the group). Query i
  * sees the keys begin[i] <= j < end[i] of the block (begin < end <= PN_KV_BLOCK). Online softmax (Milakov and
- * Gimelshein 2018, arXiv:1805.02867): per query the running maximum m, sum l and accumulator acc are updated; the caller
+ * Gimelshein 2018, arXiv:1805.02867): a query's running maximum m, sum l and accumulator acc are updated; the caller
  * starts them with m = -INFINITY, l = 0, acc = 0 and divides acc by l at the end.
  *   s[j] = scale * sum_i q[i] * K[i][j]    (softcap > 0: softcap * tanh(s / softcap))
  *   m' = max(m, max_j s[j]);  acc = acc * e^(m - m') + sum_j e^(s[j] - m') V[j];  l likewise.

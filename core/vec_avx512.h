@@ -17,7 +17,7 @@ typedef __m512 vf;          /* floats */
 typedef __m512d vd;         /* doubles, half as many */
 typedef __mmask16 vm;       /* one bit per float */
 
-VEC vm v_first(size_t n) { return n >= VL ? (vm)0xffff : (vm)((1u << n) - 1); }
+VEC vm v_first(size_t n) { return (vm)(n >= VL ? 0xffffu : (1u << n) - 1); }
 
 VEC vf v_zero(void) { return _mm512_setzero_ps(); }
 VEC vf v_set(float x) { return _mm512_set1_ps(x); }
