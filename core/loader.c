@@ -62,15 +62,18 @@ static pn_status add_folder(pn_runtime *rt, const char *path, size_t size, const
     return PN_OK;
 }
 
-/* NAME beside the file `path` (a real path). */
+/* NAME beside the file `path` (a real path), if there is such a folder. */
 static pn_status add_beside(pn_runtime *rt, const char *path, const char *name, const char *why, pn_error *err)
 {
     char folder[PATH_MAX + 32];
     const char *slash = strrchr(path, '/');
     if (!slash)
         return PN_OK;
+    struct stat st;
     int n = snprintf(folder, sizeof folder, "%.*s/%s", (int)(slash - path), path, name);
-    return n > 0 && (size_t)n < sizeof folder ? add_folder(rt, folder, (size_t)n, why, err) : PN_OK;
+    if (n <= 0 || (size_t)n >= sizeof folder || stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+        return PN_OK;           /* nobody asked for it, so that it is absent is no news */
+    return add_folder(rt, folder, (size_t)n, why, err);
 }
 
 /* Colon-separated. An empty element would mean the current folder, which is never searched unasked. */
@@ -120,7 +123,7 @@ static pn_status find_folders(pn_runtime *rt, pn_error *err)
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     char *lib = dladdr((void *)(uintptr_t)pn_runtime_create, &library) && library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
     if (s == PN_OK && lib)      /* an installed tree that was moved, or staged under DESTDIR */
-        s = add_beside(rt, lib, "pantheon", "beside the library", err);
+        s = add_beside(rt, lib, "pantheon", "installed with the library", err);
     if (s == PN_OK && n > 0) {
         program[n] = 0;
         s = add_beside(rt, program, "plugins", "beside the program", err);
