@@ -382,7 +382,7 @@ static pn_status wrong(const pn_key *key, const char *name, const char *value, c
                        pn_error *err)
 {
     char range[128], is[256];
-    return pn_fail(err, PN_E_CONFIG, "%s: [%s] %.*s: %s: wanted %s, found %s", where, key->section, shown(name), name,
+    return pn_fail(err, PN_E_CONFIG, "%s: [%s] %.*s: %s; wanted: %s; found: %s", where, key->section, shown(name), name,
                    what, pn_key_range(key, range, sizeof range), found(value, is, sizeof is));
 }
 
