@@ -4,14 +4,6 @@
 #include <signal.h>
 #include <string.h>
 
-/* Until all of them are there. */
-#pragma weak cmd_inspect
-#pragma weak cmd_why_not
-#pragma weak cmd_plugins
-#pragma weak cmd_config
-#pragma weak cmd_tokenize
-#pragma weak cmd_detokenize
-#pragma weak cmd_dequant
 
 static const tool_command COMMANDS[] = {
     { "run", cmd_run, "continue a text, or answer one message" },
@@ -60,7 +52,7 @@ static int unknown(const char *name)
 static const tool_command *find(const char *name)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
-        if (COMMANDS[i].run && strcmp(name, COMMANDS[i].name) == 0)
+        if (strcmp(name, COMMANDS[i].name) == 0)
             return &COMMANDS[i];
     return NULL;
 }
