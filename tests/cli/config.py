@@ -104,7 +104,8 @@ def test_round_trip(tmp):
     for i, odd in enumerate(ODD):
         args += ["--set", f"prompt.stop={odd}", "--set", f"arch.alias.n{i}={odd}"]
     args += ["--set", "prompt.system=" + ODD[10], "--set", "tokenizer.pattern=\\p{L}+|'s",
-             "--set", "sampling.bias.7=-inf", "--set", "quant.alias.42=x", "--set", "kernels.T A=k", "--set", "plugins.load=/a b/c.so",
+             "--set", "sampling.bias.7=-inf", "--set", "quant.alias.42=x", "--set", "kernels.T A=k",
+             "--set", "plugins.load=/a b/c.so",
              "--set", "runtime.threads=3", "--set", "sampling.seed=12"]
     before = values(*args)
     stops = find(before, "prompt", "stop")

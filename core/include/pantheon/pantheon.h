@@ -82,6 +82,7 @@ PN_API pn_status pn_config_set_origin(pn_config *config, const char *name, const
 PN_API const char *pn_config_text(const pn_config *config, const char *section, const char *key);
 /* Item `index` of a list key ([plugins] load, path; [prompt] stop), or NULL past the end. */
 PN_API const char *pn_config_item(const pn_config *config, const char *section, const char *key, size_t index);
+/* As a number. Yes/no keys: 1 or 0. -1: an empty value, a word in place of a number (spin = auto), an unknown key. */
 PN_API int64_t pn_config_int(const pn_config *config, const char *section, const char *key);
 PN_API double pn_config_float(const pn_config *config, const char *section, const char *key);
 /* Every effective value in a fixed order (known keys, then aliases, pins, biases): entry `index`, or PN_E_RANGE past the end. Pointers live until
