@@ -107,7 +107,9 @@ const char *test_log(void)
     return text;
 }
 
-pn_runtime *test_runtime(void)
+pn_runtime *test_runtime(void) { return test_runtime_with(NULL); }
+
+pn_runtime *test_runtime_with(const char *const *settings)
 {
     pn_error err = { 0 };
     pn_config *config = NULL;
@@ -117,8 +119,14 @@ pn_runtime *test_runtime(void)
     const char *build = getenv("PN_BUILD");
     options.log = keep;
     snprintf(folder, sizeof folder, "%s/plugins", build ? build : "build");
-    if (pn_config_create(&config, &err) || pn_config_set(config, "plugins.path", folder, &err) ||
-        pn_runtime_create(config, &options, &runtime, &err)) {
+    pn_status st = pn_config_create(&config, &err);
+    if (!st)
+        st = pn_config_set(config, "plugins.path", folder, &err);
+    for (; !st && settings && settings[0]; settings += 2) {
+        snprintf(folder, sizeof folder, settings[1], build ? build : "build");
+        st = pn_config_set(config, settings[0], folder, &err);
+    }
+    if (st || pn_runtime_create(config, &options, &runtime, &err)) {
         fprintf(stderr, "no runtime: %s\n", err.message);
         abort();
     }

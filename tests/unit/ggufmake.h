@@ -30,6 +30,8 @@ void g_pad(gguf *g, size_t align);
 
 /* A runtime that finds the plugins of this build (PN_BUILD), or the test fails. */
 pn_runtime *test_runtime(void);
+/* The same with settings: section.key and value in turn, then NULL. "%s" in a value is the build folder. */
+pn_runtime *test_runtime_with(const char *const *settings);
 /* Messages logged by it since the last call: the last one; "" when there was none. */
 const char *test_log(void);
 
