@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -143,7 +145,7 @@ static void note_bias(pn_config *config, size_t key, const value *v)
     if (k->type != PN_KEY_FLOAT || !(k->flags & PN_KEY_PREFIX)) return;
     if (pn_key_parse_int(v->name + strlen(k->key), &id) && pn_key_parse_float(v->text, &bias)) {
         config->bias_ids[v->number] = (int32_t)id;
-        config->bias_values[v->number] = (float)bias;
+        config->bias_values[v->number] = bias < -FLT_MAX ? -INFINITY : (float)bias;
     }
 }
 
@@ -169,43 +171,46 @@ pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *er
 
 /* ---- setting ---------------------------------------------------------------------------------------------------- */
 
+/* The current folder, or NULL with `err` filled. */
+static char *current_folder(const char *path, const char *where, pn_error *err)
+{
+    char *here = pn_calloc(PATH_MAX, 1);
+    if (!here) {
+        no_memory(err, where);
+        return NULL;
+    }
+    if (getcwd(here, PATH_MAX)) return here;
+    pn_fail(err, PN_E_CONFIG, "%s: the current folder has no path (%s), so '%.2000s' must be absolute", where,
+            strerror(errno), path);
+    pn_free(here);
+    return NULL;
+}
+
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err)
 {
-    const char *home = NULL, *begin = folder ? folder : "", *rest = path;
-    char *here = NULL, *joined = NULL;
+    const char *base = folder, *rest = path;
+    char *here = NULL, *joined;
     size_t size;
-    if (*path == '~' && (path[1] == '/' || !path[1])) {
-        home = getenv("HOME");
-        if (!home || *home != '/') {
+    if (!*path || *path == '/') base = "";
+    else if (*path == '~' && (path[1] == '/' || !path[1])) {
+        base = getenv("HOME");
+        if (!base || *base != '/') {
             pn_fail(err, PN_E_CONFIG, "%s: '%.2000s' begins with ~, but the environment variable HOME names no folder",
                     where, path);
             return NULL;
         }
-        begin = home;
-        rest = path + 1 + (path[1] == '/');
+        rest = path[1] ? path + 2 : path + 1;
+    } else if (!base) {
+        base = here = current_folder(path, where, err);
+        if (!here) return NULL;
     }
-    while (rest[0] == '.' && rest[1] == '/' && *path != '/')
+    while (*base && rest[0] == '.' && rest[1] == '/')
         for (rest += 2; *rest == '/';) rest++;
-    if (*path == '/' || !*path) begin = "";
-    else if (*begin != '/') {
-        here = pn_calloc(PATH_MAX, 1);
-        if (!here) {
-            no_memory(err, where);
-            return NULL;
-        }
-        if (!getcwd(here, PATH_MAX)) {
-            pn_fail(err, PN_E_CONFIG, "%s: the current folder has no path (%s), so '%.2000s' must be absolute", where,
-                    strerror(errno), path);
-            pn_free(here);
-            return NULL;
-        }
-    }
-    size = (here ? strlen(here) : 0) + strlen(begin) + strlen(rest) + 3;
+    size = strlen(base) + strlen(rest) + 2;
     joined = pn_calloc(size, 1);
-    if (!joined) no_memory(err, where);
-    else
-        snprintf(joined, size, "%s%s%s%s%s", here ? here : "", here && *begin && here[1] ? "/" : "", begin,
-                 (here || *begin) && *rest && strcmp(*begin ? begin : here, "/") != 0 ? "/" : "", rest);
+    if (joined)
+        snprintf(joined, size, "%s%s%s", base, *rest && *base && base[strlen(base) - 1] != '/' ? "/" : "", rest);
+    else no_memory(err, where);
     pn_free(here);
     return joined;
 }

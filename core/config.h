@@ -82,7 +82,8 @@ typedef struct pn_config_put_args {
 pn_status pn_config_put(pn_config *config, const pn_config_put_args *args, pn_error *err);
 /* Exchange what two configurations hold. */
 void pn_config_swap(pn_config *a, pn_config *b);
-/* `path` made absolute from `folder` (NULL: the current one); "~/" is the home. NULL with `err` filled on failure. */
+/* `path` made absolute from `folder` (itself absolute; NULL: the current one); "~/" is the home. NULL with `err` filled
+ * on failure. */
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err);
 
 /* ---- the INI reader (config_read.c) ----------------------------------------------------------------------------- */

@@ -52,21 +52,26 @@ static char *read_fd(load *l, int fd, const char *path, size_t *size, pn_error *
         }
         n = read(fd, bytes + used, capacity - used);
         if (n < 0 && errno == EINTR) continue;
-        if (n == 0) break;
-        if (n < 0 || (used += (size_t)n) > (size_t)MAX_BYTES - l->bytes) {
-            int e = n < 0 ? errno : 0;
-            pn_fail(err, n < 0 ? PN_E_IO : PN_E_CONFIG,
-                    n < 0 ? "%s: cannot read the configuration: %s"
-                          : "%s: with what it includes, the configuration is longer than 16 MiB%s",
-                    path, n < 0 ? strerror(e) : "");
+        if (n == 0) {
+            l->bytes += used;
+            *size = used;
+            return bytes;
+        }
+        if (n < 0) {
+            int e = errno;
+            pn_fail(err, PN_E_IO, "%s: cannot read the configuration: %s", path, strerror(e));
             if (err) err->os_errno = e;
-            pn_free(bytes);
-            return NULL;
+            break;
+        }
+        used += (size_t)n;
+        if (used > (size_t)MAX_BYTES - l->bytes) {
+            pn_fail(err, PN_E_CONFIG, "%s: with what it includes, the configuration is longer than %d MiB", path,
+                    MAX_BYTES >> 20);
+            break;
         }
     }
-    l->bytes += used;
-    *size = used;
-    return bytes;
+    pn_free(bytes);
+    return NULL;
 }
 
 /* Open, check and read; the file is the innermost of the stack from then on. */

@@ -263,7 +263,7 @@ static void test_right_values(void **state)
     assert_int_equal(ids[0], 7);
     assert_int_equal(ids[1], 0);
     assert_true(values[0] == -1.0f && values[1] == 2.5f);
-    load_ok(config, "[sampling]\nbias.7 = -inf\n");
+    load_ok(config, "[sampling]\nbias.7 = -1e300\n"); /* no float holds it */
     assert_int_equal(pn_config_bias(config, &ids, &values), 2);
     assert_true(isinf(values[0]) && values[0] < 0);
     pn_config_destroy(config);
@@ -465,7 +465,7 @@ static void refuse_file(const char *name, pn_status status, const char *words)
 static void test_include_refused(void **state)
 {
     (void)state;
-    char name[64], text[256];
+    char name[64], text[512];
     write_file("self.ini", "[runtime]\nbatch = 3\ninclude = self.ini\n");
     refuse_file("self.ini", PN_E_CONFIG, "/self.ini: includes itself|/self.ini:3");
     write_file("a.ini", "[model]\nname = x\ninclude = b.ini\n");
@@ -500,6 +500,12 @@ static void test_include_refused(void **state)
         write_file(name, i < 11 ? text : "");
     }
     refuse_file("twice0.ini", PN_E_CONFIG, "more than 256 files");
+    write_file("big.ini", "include = huge.ini\n");
+    write_file("huge.ini", "");
+    snprintf(text, sizeof text, "%s/huge.ini", folder);
+    assert_int_equal(truncate(text, (16 << 20) + 1), 0); /* a hole, so no disk is used */
+    refuse_file("big.ini", PN_E_CONFIG, "huge.ini|longer than 16 MiB|/big.ini:1");
+    refuse_file("huge.ini", PN_E_CONFIG, "longer than 16 MiB");
 }
 
 /* ---- copies, memory ------------------------------------------------------------------------------------------------ */
