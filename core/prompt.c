@@ -365,8 +365,8 @@ static void find_end(pn_runtime *rt, pn_prompt *p)
     if (!pn_tokenizer_encode(p->tokenizer, text, strlen(text), flags, ids, 1, &n, NULL) && n == 1)
         p->end = ids[0];
     else
-        pn_runtime_log(rt, PN_LOG_WARN, "the vocabulary has no token %s of chat template %s: the end of an answer may go "
-                       "unnoticed", text, p->type->name);
+        pn_runtime_log(rt, PN_LOG_WARN, "the vocabulary has no token %s of chat template %s: the end of an answer may "
+                       "go unnoticed", text, p->type->name);
 }
 
 pn_status pn_prompt_create(pn_runtime *rt, pn_file *file, const pn_tokenizer *tokenizer, pn_prompt **out, pn_error *err)

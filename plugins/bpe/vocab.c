@@ -292,7 +292,7 @@ static pn_status read_merges(bpe_vocab *v, pn_file *file, pn_error *err)
     if (s)
         return s;
     if (!r.present)
-        return pn_fail(err, PN_E_FORMAT, "the file holds no list of merges (%s), without which no text can be tokenized",
+        return pn_fail(err, PN_E_FORMAT, "the file holds no list of merges (%s), without which text is no tokens",
                        r.key);
     if (r.value.type != PN_T_ARRAY || (r.value.item_type != PN_T_STRING && r.value.count))
         return pn_fail(err, PN_E_FORMAT, "%s is no list of strings", r.key);

@@ -1,0 +1,30 @@
+/* Model files that hold only a byte-level BPE vocabulary, made in memory for tests. */
+#ifndef VOCABFILE_H
+#define VOCABFILE_H
+
+#include <pantheon/pantheon.h>
+
+typedef struct vocab_file {
+    uint8_t *data;
+    size_t size, room;
+    uint64_t n_values;
+} vocab_file;
+
+typedef struct vocab_token {
+    const char *text;
+    int32_t type;
+} vocab_token;
+
+void vocab_begin(vocab_file *v);
+void vocab_string(vocab_file *v, const char *key, const char *text);
+void vocab_u32(vocab_file *v, const char *key, uint32_t x);
+void vocab_bool(vocab_file *v, const char *key, int x);
+/* The 256 bytes (token = byte), then the tokens given; merges "left right", ended by NULL. */
+void vocab_tokens(vocab_file *v, const vocab_token *more, size_t n, const char *const *merges);
+void vocab_end(vocab_file *v);
+void vocab_free(vocab_file *v);
+
+/* Runtime with the plugins of the build and further settings: "section.key", "value", ..., NULL. Exits when it cannot be. */
+pn_runtime *vocab_runtime(pn_log_fn log, void *log_arg, const char *const *settings);
+
+#endif
