@@ -120,6 +120,8 @@ static void whole_second_line(const char *name)
     free(bytes);
 }
 
+/* Long lines, long names, indented keys, byte order mark, CRLF, lone CR, UTF-16, zero bytes: each crafted file is read
+ * whole or refused with its line. */
 static void test_cases(void **state)
 {
     (void)state;
