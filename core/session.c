@@ -35,8 +35,8 @@ static uint32_t spin_rounds(const pn_config *cfg, int32_t threads)
     if (text && !strcmp(text, "sleep"))
         return 0;
     int64_t n = pn_config_int(cfg, "runtime", "spin");
-    /* Waiting threads must not take the processor from working ones. */
-    return n >= 0 ? (uint32_t)(n > UINT32_MAX ? UINT32_MAX : n) : threads > pn_team_default() ? 64 : 20000;
+    /* A few microseconds, then sleep: on a busy machine a waiting thread must not take the processor from a working one. */
+    return n >= 0 ? (uint32_t)(n > UINT32_MAX ? UINT32_MAX : n) : threads > pn_team_default() ? 64 : 1000;
 }
 
 static pn_status settle_options(pn_session *s, const pn_session_options *o, pn_error *err)
