@@ -27,15 +27,7 @@ typedef struct fixture {
     pn_tokenizer *tokenizer;
     pn_prompt *prompt;
     pn_error err;
-    int warnings;
 } fixture;
-
-static void on_log(void *arg, uint32_t level, const char *message)
-{
-    fixture *f = arg;
-    (void)message;
-    f->warnings += level == PN_LOG_WARN;
-}
 
 /* Opens a prompt for a file with this template text (NULL: none). Returns the status of pn_prompt_create. */
 static pn_status open_with(fixture *f, const char *template, int add_bos, const char *const *settings)
@@ -52,8 +44,8 @@ static pn_status open_with(fixture *f, const char *template, int add_bos, const 
     if (template)
         vocab_string(&f->v, "tokenizer.chat_template", template);
     vocab_end(&f->v);
-    f->rt = vocab_runtime(on_log, f, settings);
-    if (pn_file_open_buffer(f->rt, "made-up", f->v.data, f->v.size, &f->file, &f->err) ||
+    f->rt = test_runtime_with(settings);
+    if (pn_file_open_buffer(f->rt, "made-up", f->v.g.data, f->v.g.size, &f->file, &f->err) ||
         pn_tokenizer_create(f->rt, f->file, &f->tokenizer, &f->err))
         fail_msg("%s", f->err.message);
     return pn_prompt_create(f->rt, f->file, f->tokenizer, &f->prompt, &f->err);
@@ -114,7 +106,7 @@ static void test_recognised(void **state)
     assert_true(pn_prompt_ends(f.prompt, END));
     assert_false(pn_prompt_ends(f.prompt, BEGIN));
     assert_false(pn_prompt_ends(f.prompt, -1));
-    assert_int_equal(f.warnings, 0);
+    assert_string_equal(test_log(), "");
     close_it(&f);
 }
 
@@ -227,6 +219,31 @@ static void test_named(void **state)
     close_it(&f);
 }
 
+/* A vocabulary without the template's markers works, but says so. */
+static void test_markers_absent(void **state)
+{
+    static const char *const chatml[] = { "prompt.template", "chatml", NULL };
+    static const vocab_token none[] = { { "<e>", PN_TOKEN_CONTROL } };
+    fixture f;
+    pn_message m = message("user", "a");
+    (void)state;
+    memset(&f, 0, sizeof f);
+    vocab_begin(&f.v);
+    vocab_string(&f.v, "general.architecture", "none");
+    vocab_string(&f.v, "tokenizer.ggml.model", "gpt2");
+    vocab_string(&f.v, "tokenizer.ggml.pre", "smollm");
+    vocab_tokens(&f.v, none, 1, merges + 2);
+    vocab_end(&f.v);
+    f.rt = test_runtime_with(chatml);
+    assert_int_equal(pn_file_open_buffer(f.rt, "made-up", f.v.g.data, f.v.g.size, &f.file, &f.err), PN_OK);
+    assert_int_equal(pn_tokenizer_create(f.rt, f.file, &f.tokenizer, &f.err), PN_OK);
+    test_log();
+    assert_int_equal(pn_prompt_create(f.rt, f.file, f.tokenizer, &f.prompt, &f.err), PN_OK);
+    assert_non_null(strstr(test_log(), "<|im_end|>"));
+    assert_string_equal(rendered(&f, &m, 1, 0, 0), "<|im_start|>user\na<|im_end|>\n");
+    close_it(&f);
+}
+
 static void test_default_system(void **state)
 {
     /* An expression, then a literal in the other quotes, with escapes; a literal outside of an expression; none. */
@@ -317,7 +334,7 @@ int main(void)
         cmocka_unit_test(test_recognised),      cmocka_unit_test(test_user_markers_stay_text),
         cmocka_unit_test(test_markup_and_text_join), cmocka_unit_test(test_one_start_token),
         cmocka_unit_test(test_role_strings),    cmocka_unit_test(test_named),
-        cmocka_unit_test(test_default_system),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_markers_absent),  cmocka_unit_test(test_default_system),   cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,11 @@
-/* Model files that hold only a byte-level BPE vocabulary, made in memory for tests. */
+/* Model files that hold only a byte-level BPE vocabulary, made in memory for tests with ggufmake.h. */
 #ifndef VOCABFILE_H
 #define VOCABFILE_H
 
-#include <pantheon/pantheon.h>
+#include "ggufmake.h"
 
 typedef struct vocab_file {
-    uint8_t *data;
-    size_t size, room;
+    gguf g;
     uint64_t n_values;
 } vocab_file;
 
@@ -23,8 +22,5 @@ void vocab_bool(vocab_file *v, const char *key, int x);
 void vocab_tokens(vocab_file *v, const vocab_token *more, size_t n, const char *const *merges);
 void vocab_end(vocab_file *v);
 void vocab_free(vocab_file *v);
-
-/* Runtime with the plugins of the build and further settings: "section.key", "value", ..., NULL. Exits when it cannot be. */
-pn_runtime *vocab_runtime(pn_log_fn log, void *log_arg, const char *const *settings);
 
 #endif
