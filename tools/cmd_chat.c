@@ -17,7 +17,7 @@ static const char HELP[] =
 static const char COMMANDS[] =
     "/help           this text\n"
     "/reset          forget the conversation (the system message stays)\n"
-    "/system TEXT    change the system message and forget the conversation; without TEXT show it; '-' removes it\n"
+    "/system TEXT    another system message, and forget the conversation; without TEXT show it; '-': the first one\n"
     "/stats          how full the context is, and the speed of the last answer\n"
     "/quit           end (so does Ctrl-D)\n"
     "A message that begins with a slash is written with two: //like this.\n";
@@ -25,7 +25,7 @@ static const char COMMANDS[] =
 typedef struct chat {
     generator g;
     line_reader *lines;
-    pn_message *messages;       /* contents are malloc'd; the first may be the system message */
+    pn_message *messages;       /* contents are malloc'd; the first may be the one of /system */
     size_t n, capacity;
     size_t rendered;            /* messages[0 .. rendered-1] are in the session, but for `tail` */
     pn_ids tail;                /* evaluated before the next message: what ends the last answer's turn */
@@ -206,7 +206,7 @@ static int command(chat *c, char *line)
 {
     static const char *const names[] = { "/help", "/reset", "/system", "/stats", "/quit", "/exit" };
     char *rest = line + strcspn(line, " \t");
-    const char *near;
+    const char *near, *text;
     if (*rest) {
         *rest++ = 0;
         rest += strspn(rest, " \t");
@@ -214,8 +214,10 @@ static int command(chat *c, char *line)
     if (strcmp(line, "/system") == 0) {
         if (*rest)
             return set_system(c, strcmp(rest, "-") == 0 ? "" : rest);
-        if (has_system(c))
-            tool_say("system message: %s", c->messages[0].content.data);
+        text = has_system(c) ? c->messages[0].content.data
+                             : pn_config_text(pn_runtime_config(c->g.setup->runtime), "prompt", "system");
+        if (*text)
+            tool_say("system message: %s", text);
         else
             tool_say("no system message is set; the template may have its own");
         return 0;
@@ -289,8 +291,6 @@ static int start(chat *c, tool_setup *setup, const char *model)
         status = generate_prompt(&c->g);
     if (!status)
         status = find_closing(c);
-    if (!status)
-        status = set_system(c, pn_config_text(pn_runtime_config(setup->runtime), "prompt", "system"));
     if (!status && !(c->lines = line_open("history")))
         status = 1;
     c->g.keep_answer = true;

@@ -68,19 +68,13 @@ static int parse(tool_setup *setup, run_options *o, int argc, char **argv)
 static int make_prompt(generator *g, const run_options *o, const char *text, size_t size, pn_ids *ids)
 {
     pn_error err = { 0 };
-    pn_message messages[2];
-    size_t n = 0;
-    const char *system;
+    pn_message message = { pn_str_from("user"), { text, size } };
     const pn_tokenizer_info *info = pn_tokenizer_get_info(g->tokenizer);
     if (o->chat) {
         int status = generate_prompt(g);
         if (status)
             return status;
-        system = pn_config_text(pn_runtime_config(g->setup->runtime), "prompt", "system");
-        if (system && *system)
-            messages[n++] = (pn_message){ pn_str_from("system"), pn_str_from(system) };
-        messages[n++] = (pn_message){ pn_str_from("user"), { text, size } };
-        return pn_prompt_render(g->prompt, messages, n, 0, 1, ids, &err) != PN_OK ? tool_fail(&err) : 0;
+        return pn_prompt_render(g->prompt, &message, 1, 0, 1, ids, &err) != PN_OK ? tool_fail(&err) : 0;
     }
     if (generate_encode(g, text, size, PN_ENCODE_ADD_BOS | (o->special ? PN_ENCODE_SPECIAL : 0), ids) != 0)
         return 1;

@@ -2,12 +2,14 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
@@ -323,16 +325,32 @@ char *tool_read_file(const char *path, size_t *size)
     return text;
 }
 
+static int output_errno;    /* of the first write to stdout that failed */
+
+int tool_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    if (!output_errno)
+        output_errno = errno;
+    return -1;
+}
+
+/* A write that failed inside the C library left no errno behind; a pipe without a reader still shows. */
+static bool reader_is_gone(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 int tool_finish(void)
 {
     static bool told;
-    int before = ferror(stdout), why;
-    errno = 0;
-    if (fflush(stdout) == 0 && !before)
+    if (tool_flush() == 0)
         return 0;
-    why = errno;
-    if (why != EPIPE && !told)
-        tool_failf("standard output: cannot write%s%s", why ? ": " : "", why ? strerror(why) : "");
+    if (!told && output_errno != EPIPE && (output_errno || !reader_is_gone()))
+        tool_failf("standard output: cannot write: %s", output_errno ? strerror(output_errno) : "it failed before");
     told = true;
     return 1;
 }

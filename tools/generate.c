@@ -75,7 +75,7 @@ static int show(void *arg, const char *text, size_t size)
     else
         fwrite(text, 1, size, stdout);
     g->wrote = text[size - 1] != '\n';
-    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
+    return tool_flush();
 }
 
 /* A line that says how far a long prompt is; only on a terminal, and only when it takes a while. */

@@ -96,6 +96,8 @@ int tool_integer(const char *command, const char *option, const char *text, int6
 char *tool_read_all(FILE *stream, const char *name, size_t *size);
 /* The same for a file by its path, "-" being standard input. */
 char *tool_read_file(const char *path, size_t *size);
+/* Flush stdout; 0, or -1 when that, or a write before, failed: tool_finish will say why. */
+int tool_flush(void);
 /* Flush stdout; 0, or 1 after saying why not (full disk; a closed pipe is not worth words). Every subcommand returns
  * through this. */
 int tool_finish(void);
