@@ -186,10 +186,11 @@ demo: ## install what is missing, fetch the model, build, and ask it a question
 
 test: ## install what is missing, fetch the model, build, and run every test (FILTER=text for some)
 	@echo "test: will check the Debian packages needed (installing those that are missing), build into $(BUILD)/,"
-	@echo "      fetch the SmolLM2 model (89 MiB, once) and run the tests$(if $(FILTER), that match '$(FILTER)')."
+	@echo "      fetch the SmolLM2 model (89 MiB, once) and vocabularies (36 MiB, once), and run the tests$(if $(FILTER), that match '$(FILTER)')."
 	@CC="$(CC)" scripts/deps.sh install $(DEPS)
 	@$(MAKE) $(PARALLEL) tests
 	@scripts/fetch-model.sh || echo "test: going on without the model; what needs it is skipped"
+	@scripts/fetch-vocab.sh || echo "test: going on without the vocabularies; what needs them is skipped"
 	@$(RUN_TESTS) unit checkasm scripts
 
 checkasm: $(CHECKASM) all ## compare every kernel with C at every level of this CPU (BENCH=1 times them)
