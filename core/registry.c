@@ -249,12 +249,13 @@ pn_status pn_registry_missing(const pn_runtime *rt, uint32_t kind, pn_str name, 
         refused += rt->plugins[i]->state == PN_PLUGIN_REFUSED;
     pn_runtime_folders_text(rt, folders, sizeof folders);
     int shown = name.size < 1000 ? (int)name.size : 1000;
-    if (kind == PN_KIND_FORMAT)     /* asked by a file that nobody recognised */
-        pn_fail(err, PN_E_UNSUPPORTED, "%.*s: no format plugin recognises it; loaded: %s; searched: %s", shown, name.data ? name.data : "",
-                t.size ? have : "none", folders);
+    const char *what = name.data ? name.data : "";
+    if (kind == PN_KIND_FORMAT)     /* the name is that of the file */
+        pn_fail(err, PN_E_UNSUPPORTED, "%.*s: no plugin for its format; loaded: %s; searched: %s", shown, what, t.size ? have : "none",
+                folders);
     else
-        pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown,
-                name.data ? name.data : "", t.size ? have : "none", folders);
+        pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown, what,
+                t.size ? have : "none", folders);
     if (err && refused) {
         size_t n = strlen(err->message);
         snprintf(err->message + n, sizeof err->message - n, "; %zu plugin file%s refused (pantheon plugins says why)", refused,
