@@ -6,8 +6,7 @@
 static void f16_dequantize(const void *row, float *out, size_t n)
 {
     const uint8_t *p = row;
-    for (size_t i = 0; i < n; i++)
-        out[i] = pn_get_half(p + 2 * i);
+    for (size_t i = 0; i < n; i++) out[i] = pn_get_half(p + 2 * i);
 }
 
 static pn_status f16_quantize(const float *x, const float *importance, void *row, size_t n, pn_error *err)
@@ -15,32 +14,28 @@ static pn_status f16_quantize(const float *x, const float *importance, void *row
     uint8_t *p = row;
     (void)importance; /* the nearest half is the best whatever the weight */
     (void)err;
-    for (size_t i = 0; i < n; i++)
-        pn_put_half(p + 2 * i, x[i]);
+    for (size_t i = 0; i < n; i++) pn_put_half(p + 2 * i, x[i]);
     return PN_OK;
 }
 
 static void f16_byteswap(void *row, size_t n)
 {
     uint8_t *p = row;
-    for (size_t i = 0; i < n; i++)
-        pn_swap16(p + 2 * i);
+    for (size_t i = 0; i < n; i++) pn_swap16(p + 2 * i);
 }
 
 static float f16_dot(const void *row, const float *x, size_t n)
 {
     const uint8_t *p = row;
     float sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += pn_get_half(p + 2 * i) * x[i];
+    for (size_t i = 0; i < n; i++) sum += pn_get_half(p + 2 * i) * x[i];
     return sum;
 }
 
 static void f16_axpy(float a, const void *row, float *y, size_t n)
 {
     const uint8_t *p = row;
-    for (size_t i = 0; i < n; i++)
-        y[i] += a * pn_get_half(p + 2 * i);
+    for (size_t i = 0; i < n; i++) y[i] += a * pn_get_half(p + 2 * i);
 }
 
 static size_t f16_scratch_c(size_t cols, size_t columns)
@@ -55,11 +50,17 @@ static pn_status f16_matmul_c(const pn_matmul_args *args)
     return pn_c_f32_matmul(args, PN_F16_BYTES, f16_dequantize);
 }
 
-static const pn_quant f16_type = {
-    .struct_size = sizeof(pn_quant), .flags = PN_QUANT_FLOAT, .name = "f16", .summary = "16-bit floating point (IEEE half)",
-    .block_elems = 1, .block_bytes = PN_F16_BYTES, .dequantize = f16_dequantize, .quantize = f16_quantize,
-    .byteswap = f16_byteswap, .dot = f16_dot, .axpy = f16_axpy
-};
+static const pn_quant f16_type = {.struct_size = sizeof(pn_quant),
+                                  .flags = PN_QUANT_FLOAT,
+                                  .name = "f16",
+                                  .summary = "16-bit floating point (IEEE half)",
+                                  .block_elems = 1,
+                                  .block_bytes = PN_F16_BYTES,
+                                  .dequantize = f16_dequantize,
+                                  .quantize = f16_quantize,
+                                  .byteswap = f16_byteswap,
+                                  .dot = f16_dot,
+                                  .axpy = f16_axpy};
 
 static const pn_kernel f16_kernels[] = {
     PN_KERNEL(f16, f32, c, PN_SCORE_C, 0, 1, f16_scratch_c, f16_matmul_c),

@@ -19,24 +19,21 @@ static pn_status f32_quantize(const float *x, const float *importance, void *row
 static void f32_byteswap(void *row, size_t n)
 {
     uint8_t *p = row;
-    for (size_t i = 0; i < n; i++)
-        pn_swap32(p + 4 * i);
+    for (size_t i = 0; i < n; i++) pn_swap32(p + 4 * i);
 }
 
 static float f32_dot(const void *row, const float *x, size_t n)
 {
     const uint8_t *p = row;
     float sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += pn_get_float(p + 4 * i) * x[i];
+    for (size_t i = 0; i < n; i++) sum += pn_get_float(p + 4 * i) * x[i];
     return sum;
 }
 
 static void f32_axpy(float a, const void *row, float *y, size_t n)
 {
     const uint8_t *p = row;
-    for (size_t i = 0; i < n; i++)
-        y[i] += a * pn_get_float(p + 4 * i);
+    for (size_t i = 0; i < n; i++) y[i] += a * pn_get_float(p + 4 * i);
 }
 
 static size_t f32_scratch_c(size_t cols, size_t columns)
@@ -51,11 +48,17 @@ static pn_status f32_matmul_c(const pn_matmul_args *args)
     return pn_c_f32_matmul(args, PN_F32_BYTES, f32_dequantize);
 }
 
-static const pn_quant f32_type = {
-    .struct_size = sizeof(pn_quant), .flags = PN_QUANT_FLOAT, .name = "f32", .summary = "32-bit floating point",
-    .block_elems = 1, .block_bytes = PN_F32_BYTES, .dequantize = f32_dequantize, .quantize = f32_quantize,
-    .byteswap = f32_byteswap, .dot = f32_dot, .axpy = f32_axpy
-};
+static const pn_quant f32_type = {.struct_size = sizeof(pn_quant),
+                                  .flags = PN_QUANT_FLOAT,
+                                  .name = "f32",
+                                  .summary = "32-bit floating point",
+                                  .block_elems = 1,
+                                  .block_bytes = PN_F32_BYTES,
+                                  .dequantize = f32_dequantize,
+                                  .quantize = f32_quantize,
+                                  .byteswap = f32_byteswap,
+                                  .dot = f32_dot,
+                                  .axpy = f32_axpy};
 
 static const pn_kernel f32_kernels[] = {
     PN_KERNEL(f32, f32, c, PN_SCORE_C, 0, 1, f32_scratch_c, f32_matmul_c),

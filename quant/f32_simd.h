@@ -7,4 +7,4 @@ PN_INLINE pn_vf pn_f32_load(const uint8_t *p)
     return pn_v_loadu_f(p);
 }
 
-static const pn_float_type f32_floats = { PN_F32_BYTES, pn_f32_load, pn_v_load_f32_n };
+static const pn_float_type f32_floats = {PN_F32_BYTES, pn_f32_load, pn_v_load_f32_n};

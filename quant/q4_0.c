@@ -30,14 +30,12 @@ static pn_status q4_0_quantize(const float *x, const float *importance, void *ro
     for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++, x += PN_Q4_0_ELEMS) {
         float low = 0, high = 0, far = 0;
         pn_status status = pn_range_of(x, PN_Q4_0_ELEMS, &low, &high, err);
-        if (status != PN_OK)
-            return status;
-        for (size_t i = 0; i < PN_Q4_0_ELEMS; i++)
-            far = fabsf(x[i]) > fabsf(far) ? x[i] : far;
+        if (status != PN_OK) return status;
+        for (size_t i = 0; i < PN_Q4_0_ELEMS; i++) far = fabsf(x[i]) > fabsf(far) ? x[i] : far;
         const float d = far / -8.0f, inverse = pn_inverse(d);
         if (!pn_fits_half(d))
-            return pn_fail(err, PN_E_RANGE, "q4_0 cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "q4_0 cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         pn_put_half(b->d, d);
         for (size_t i = 0; i < 16; i++)
             b->qs[i] = (uint8_t)(q4_0_code(x[i], inverse) | q4_0_code(x[i + 16], inverse) << 4);
@@ -48,8 +46,7 @@ static pn_status q4_0_quantize(const float *x, const float *importance, void *ro
 static void q4_0_byteswap(void *row, size_t n)
 {
     pn_q4_0_block *b = row;
-    for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++)
-        pn_swap16(b->d);
+    for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++) pn_swap16(b->d);
 }
 
 static void q4_0_unpack(const uint8_t *block, pn_codes *out)
@@ -62,7 +59,7 @@ static void q4_0_unpack(const uint8_t *block, pn_codes *out)
     }
 }
 
-static const pn_block_type q4_0_block = { sizeof(pn_q4_0_block), PN_Q4_0_ELEMS, 0, 0, q4_0_unpack };
+static const pn_block_type q4_0_block = {sizeof(pn_q4_0_block), PN_Q4_0_ELEMS, 0, 0, q4_0_unpack};
 
 static size_t q4_0_scratch_c(size_t cols, size_t columns)
 {
@@ -75,11 +72,14 @@ static pn_status q4_0_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q4_0_block);
 }
 
-static const pn_quant q4_0_type = {
-    .struct_size = sizeof(pn_quant), .name = "q4_0", .summary = "4 bits, a scale for each 32",
-    .block_elems = PN_Q4_0_ELEMS, .block_bytes = sizeof(pn_q4_0_block),
-    .dequantize = q4_0_dequantize, .quantize = q4_0_quantize, .byteswap = q4_0_byteswap
-};
+static const pn_quant q4_0_type = {.struct_size = sizeof(pn_quant),
+                                   .name = "q4_0",
+                                   .summary = "4 bits, a scale for each 32",
+                                   .block_elems = PN_Q4_0_ELEMS,
+                                   .block_bytes = sizeof(pn_q4_0_block),
+                                   .dequantize = q4_0_dequantize,
+                                   .quantize = q4_0_quantize,
+                                   .byteswap = q4_0_byteswap};
 
 static const pn_kernel q4_0_kernels[] = {
     PN_KERNEL(q4_0, i16, c, PN_SCORE_C, 0, 1, q4_0_scratch_c, q4_0_matmul_c),

@@ -15,7 +15,8 @@ PN_INLINE void pn_q4_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     pn_vi x[4];
     (void)unit;
     pn_v_words(rows, offset + offsetof(pn_q4_0_block, qs), x);
-    PN_UNROLL for (size_t g = 0; g < 4; g++) {
+    PN_UNROLL
+    for (size_t g = 0; g < 4; g++) {
         w[2 * g] = pn_v_sub16(pn_v_and(x[g], mask), eight);
         w[2 * g + 1] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 8), mask), eight);
         w[2 * g + 8] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 4), mask), eight);
@@ -24,5 +25,4 @@ PN_INLINE void pn_q4_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q4_0_tile = {
-    .block_bytes = sizeof(pn_q4_0_block), .block_units = 1, .span = 1, .head = pn_q4_0_head, .codes = pn_q4_0_codes
-};
+    .block_bytes = sizeof(pn_q4_0_block), .block_units = 1, .span = 1, .head = pn_q4_0_head, .codes = pn_q4_0_codes};

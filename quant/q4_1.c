@@ -29,8 +29,7 @@ static pn_status q4_1_quantize(const float *x, const float *importance, void *ro
     for (; n >= PN_Q4_1_ELEMS; n -= PN_Q4_1_ELEMS, b++, x += PN_Q4_1_ELEMS) {
         float low = 0, high = 0;
         pn_status status = pn_range_of(x, PN_Q4_1_ELEMS, &low, &high, err);
-        if (status != PN_OK)
-            return status;
+        if (status != PN_OK) return status;
         const float d = (high - low) / 15.0f, inverse = pn_inverse(d);
         if (!pn_fits_half(d) || !pn_fits_half(low))
             return pn_fail(err, PN_E_RANGE, "q4_1 cannot hold values from %g to %g: scale and minimum are halfs",
@@ -63,7 +62,7 @@ static void q4_1_unpack(const uint8_t *block, pn_codes *out)
     }
 }
 
-static const pn_block_type q4_1_block = { sizeof(pn_q4_1_block), PN_Q4_1_ELEMS, 0, 1, q4_1_unpack };
+static const pn_block_type q4_1_block = {sizeof(pn_q4_1_block), PN_Q4_1_ELEMS, 0, 1, q4_1_unpack};
 
 static size_t q4_1_scratch_c(size_t cols, size_t columns)
 {
@@ -76,11 +75,14 @@ static pn_status q4_1_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q4_1_block);
 }
 
-static const pn_quant q4_1_type = {
-    .struct_size = sizeof(pn_quant), .name = "q4_1", .summary = "4 bits, scale and minimum for each 32",
-    .block_elems = PN_Q4_1_ELEMS, .block_bytes = sizeof(pn_q4_1_block),
-    .dequantize = q4_1_dequantize, .quantize = q4_1_quantize, .byteswap = q4_1_byteswap
-};
+static const pn_quant q4_1_type = {.struct_size = sizeof(pn_quant),
+                                   .name = "q4_1",
+                                   .summary = "4 bits, scale and minimum for each 32",
+                                   .block_elems = PN_Q4_1_ELEMS,
+                                   .block_bytes = sizeof(pn_q4_1_block),
+                                   .dequantize = q4_1_dequantize,
+                                   .quantize = q4_1_quantize,
+                                   .byteswap = q4_1_byteswap};
 
 static const pn_kernel q4_1_kernels[] = {
     PN_KERNEL(q4_1, i16, c, PN_SCORE_C, 0, 1, q4_1_scratch_c, q4_1_matmul_c),

@@ -9,8 +9,7 @@ static void q8_0_dequantize(const void *row, float *out, size_t n)
     const pn_q8_0_block *b = row;
     for (; n >= PN_Q8_0_ELEMS; n -= PN_Q8_0_ELEMS, b++, out += PN_Q8_0_ELEMS) {
         const float d = pn_get_half(b->d);
-        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++)
-            out[i] = d * (float)b->qs[i];
+        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++) out[i] = d * (float)b->qs[i];
     }
 }
 
@@ -21,15 +20,13 @@ static pn_status q8_0_quantize(const float *x, const float *importance, void *ro
     for (; n >= PN_Q8_0_ELEMS; n -= PN_Q8_0_ELEMS, b++, x += PN_Q8_0_ELEMS) {
         float low = 0, high = 0;
         pn_status status = pn_range_of(x, PN_Q8_0_ELEMS, &low, &high, err);
-        if (status != PN_OK)
-            return status;
+        if (status != PN_OK) return status;
         const float d = (high > -low ? high : -low) / 127.0f, inverse = pn_inverse(d);
         if (!pn_fits_half(d))
-            return pn_fail(err, PN_E_RANGE, "q8_0 cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "q8_0 cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         pn_put_half(b->d, d);
-        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++)
-            b->qs[i] = (int8_t)roundf(x[i] * inverse);
+        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++) b->qs[i] = (int8_t)roundf(x[i] * inverse);
     }
     return PN_OK;
 }
@@ -37,8 +34,7 @@ static pn_status q8_0_quantize(const float *x, const float *importance, void *ro
 static void q8_0_byteswap(void *row, size_t n)
 {
     pn_q8_0_block *b = row;
-    for (; n >= PN_Q8_0_ELEMS; n -= PN_Q8_0_ELEMS, b++)
-        pn_swap16(b->d);
+    for (; n >= PN_Q8_0_ELEMS; n -= PN_Q8_0_ELEMS, b++) pn_swap16(b->d);
 }
 
 /* As a KV cache type. */
@@ -49,8 +45,7 @@ static float q8_0_dot(const void *row, const float *x, size_t n)
     for (; n; b++) {
         const size_t m = n < PN_Q8_0_ELEMS ? n : PN_Q8_0_ELEMS;
         float part = 0;
-        for (size_t i = 0; i < m; i++)
-            part += (float)b->qs[i] * x[i];
+        for (size_t i = 0; i < m; i++) part += (float)b->qs[i] * x[i];
         sum += pn_get_half(b->d) * part;
         x += m;
         n -= m;
@@ -64,8 +59,7 @@ static void q8_0_axpy(float a, const void *row, float *y, size_t n)
     for (; n; b++) {
         const size_t m = n < PN_Q8_0_ELEMS ? n : PN_Q8_0_ELEMS;
         const float d = pn_get_half(b->d);
-        for (size_t i = 0; i < m; i++)
-            y[i] += a * (d * (float)b->qs[i]);
+        for (size_t i = 0; i < m; i++) y[i] += a * (d * (float)b->qs[i]);
         y += m;
         n -= m;
     }
@@ -75,11 +69,10 @@ static void q8_0_unpack(const uint8_t *block, pn_codes *out)
 {
     const pn_q8_0_block *b = (const pn_q8_0_block *)block;
     out->d[0] = pn_get_half(b->d);
-    for (size_t i = 0; i < PN_Q8_0_ELEMS; i++)
-        out->code[i] = b->qs[i];
+    for (size_t i = 0; i < PN_Q8_0_ELEMS; i++) out->code[i] = b->qs[i];
 }
 
-static const pn_block_type q8_0_block = { sizeof(pn_q8_0_block), PN_Q8_0_ELEMS, 0, 0, q8_0_unpack };
+static const pn_block_type q8_0_block = {sizeof(pn_q8_0_block), PN_Q8_0_ELEMS, 0, 0, q8_0_unpack};
 
 static size_t q8_0_scratch_c(size_t cols, size_t columns)
 {
@@ -92,11 +85,16 @@ static pn_status q8_0_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q8_0_block);
 }
 
-static const pn_quant q8_0_type = {
-    .struct_size = sizeof(pn_quant), .name = "q8_0", .summary = "8 bits, a scale for each 32",
-    .block_elems = PN_Q8_0_ELEMS, .block_bytes = sizeof(pn_q8_0_block),
-    .dequantize = q8_0_dequantize, .quantize = q8_0_quantize, .byteswap = q8_0_byteswap, .dot = q8_0_dot, .axpy = q8_0_axpy
-};
+static const pn_quant q8_0_type = {.struct_size = sizeof(pn_quant),
+                                   .name = "q8_0",
+                                   .summary = "8 bits, a scale for each 32",
+                                   .block_elems = PN_Q8_0_ELEMS,
+                                   .block_bytes = sizeof(pn_q8_0_block),
+                                   .dequantize = q8_0_dequantize,
+                                   .quantize = q8_0_quantize,
+                                   .byteswap = q8_0_byteswap,
+                                   .dot = q8_0_dot,
+                                   .axpy = q8_0_axpy};
 
 static const pn_kernel q8_0_kernels[] = {
     PN_KERNEL(q8_0, i16, c, PN_SCORE_C, 0, 1, q8_0_scratch_c, q8_0_matmul_c),

@@ -11,10 +11,12 @@ PN_INLINE void pn_q8_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
 PN_INLINE void pn_q8_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 {
     (void)unit;
-    PN_UNROLL for (size_t h = 0; h < 2; h++) {
+    PN_UNROLL
+    for (size_t h = 0; h < 2; h++) {
         pn_vi x[4];
         pn_v_words(rows, offset + offsetof(pn_q8_0_block, qs) + 16 * h, x);
-        PN_UNROLL for (size_t g = 0; g < 4; g++) {
+        PN_UNROLL
+        for (size_t g = 0; g < 4; g++) {
             w[8 * h + 2 * g] = pn_v_sra16(pn_v_sll16(x[g], 8), 8);
             w[8 * h + 2 * g + 1] = pn_v_sra16(x[g], 8);
         }
@@ -22,5 +24,4 @@ PN_INLINE void pn_q8_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q8_0_tile = {
-    .block_bytes = sizeof(pn_q8_0_block), .block_units = 1, .span = 1, .head = pn_q8_0_head, .codes = pn_q8_0_codes
-};
+    .block_bytes = sizeof(pn_q8_0_block), .block_units = 1, .span = 1, .head = pn_q8_0_head, .codes = pn_q8_0_codes};

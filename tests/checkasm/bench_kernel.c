@@ -1,4 +1,5 @@
-/* checkasm --bench: times kernels on one thread, with one column (weights from memory) and with many, beside what the machine can do. */
+/* checkasm --bench: times kernels on one thread, with one column (weights from memory) and with many, beside what the
+ * machine can do. */
 #include "checkasm.h"
 #include "limits.h"
 
@@ -34,10 +35,8 @@ static double limit_of(const pn_kernel *k)
 {
 #ifdef PN_HAVE_X86
     const bool integer = !strcmp(k->packing, "i16");
-    if (k->cpu_features & PN_CPU_AVX512)
-        return integer ? pn_limit_i16_avx512() : pn_limit_f32_avx512();
-    if (k->cpu_features & PN_CPU_AVX2)
-        return integer ? pn_limit_i16_avx2() : pn_limit_f32_avx2();
+    if (k->cpu_features & PN_CPU_AVX512) return integer ? pn_limit_i16_avx512() : pn_limit_f32_avx512();
+    if (k->cpu_features & PN_CPU_AVX2) return integer ? pn_limit_i16_avx2() : pn_limit_f32_avx2();
 #endif
     (void)k;
     return 0;
@@ -56,15 +55,19 @@ static void bench_kernel(const pn_kernel *k, double read)
     float x[COLS];
     ca_rng r = ca_rng_of(k->name, 1);
     ca_block scratch = ca_alloc(k->scratch_bytes ? k->scratch_bytes(COLS, many) : 0, 64, false);
-    pn_qweight w = { .struct_size = sizeof w, .type = q, .data = data, .rows = rows, .cols = COLS, .row_stride = row, .planes = 1 };
-    pn_matmul_args a = { .struct_size = sizeof a, .weight = &w, .packed = packed.data, .packed_stride = column, .out = out,
-                         .scratch = scratch.data, .scratch_bytes = scratch.size };
+    pn_qweight w = {
+        .struct_size = sizeof w, .type = q, .data = data, .rows = rows, .cols = COLS, .row_stride = row, .planes = 1};
+    pn_matmul_args a = {.struct_size = sizeof a,
+                        .weight = &w,
+                        .packed = packed.data,
+                        .packed_stride = column,
+                        .out = out,
+                        .scratch = scratch.data,
+                        .scratch_bytes = scratch.size};
 
     for (size_t i = 0; i < rows; i++)
-        if (i < 8)
-            ca_weights(&r, q, false, data + i * row, COLS);
-        else
-            memcpy(data + i * row, data + i % 8 * row, row);
+        if (i < 8) ca_weights(&r, q, false, data + i * row, COLS);
+        else memcpy(data + i * row, data + i % 8 * row, row);
     for (size_t c = 0; c < many; c++) {
         ca_fill(&r, CA_RANDOM, x, COLS);
         p->pack(x, COLS, packed.data + c * column);
@@ -88,13 +91,12 @@ void ca_bench_kernels(void)
 {
     const size_t bytes = (size_t)256 << 20;
     uint8_t *memory = malloc(bytes);
-    pn_registration g = { .struct_size = sizeof g };
+    pn_registration g = {.struct_size = sizeof g};
     double read;
     memset(memory, 1, bytes);
     read = pn_measure_read(memory, bytes, 1, 5) * 1e-9;
     free(memory);
     printf("# one thread; memory reads %.1f GB/s. One column: weights read; %s\n", read, "512 columns: multiply-adds");
     for (size_t i = 0; pn_runtime_registration(ca.runtime, i, &g, NULL) == PN_OK; i++)
-        if (g.kind == PN_KIND_KERNEL && g.usable && strstr(g.name, ca.filter))
-            bench_kernel(g.item, read);
+        if (g.kind == PN_KIND_KERNEL && g.usable && strstr(g.name, ca.filter)) bench_kernel(g.item, read);
 }

@@ -5,7 +5,8 @@
 #include <pantheon/kit/pack.h>
 #include <stdlib.h>
 
-/* ---- types ----------------------------------------------------------------------------------------------------------------- */
+/* ---- types
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* At odd addresses, at the end of a page, in pieces: the same numbers. */
 static void check_dequantize(const pn_quant *q, ca_rng *r, bool raw)
@@ -22,15 +23,13 @@ static void check_dequantize(const pn_quant *q, ca_rng *r, bool raw)
         memcpy(aligned, row.data, bytes);
         q->dequantize(aligned, want, n);
         q->dequantize(row.data, (float *)(void *)out.data, n);
-        if (memcmp(out.data, want, out.size))
-            ca_fail("other numbers at another address");
+        if (memcmp(out.data, want, out.size)) ca_fail("other numbers at another address");
         for (size_t i = 0; i < blocks; i++)
-            q->dequantize(row.data + i * q->block_bytes, (float *)(void *)out.data + i * q->block_elems, q->block_elems);
-        if (memcmp(out.data, want, out.size))
-            ca_fail("other numbers block by block");
+            q->dequantize(row.data + i * q->block_bytes, (float *)(void *)out.data + i * q->block_elems,
+                          q->block_elems);
+        if (memcmp(out.data, want, out.size)) ca_fail("other numbers block by block");
     }
-    if (!ca_release(&out) || !ca_release(&row))
-        ca_fail("wrote beside its output");
+    if (!ca_release(&out) || !ca_release(&row)) ca_fail("wrote beside its output");
     free(aligned);
     free(want);
 }
@@ -46,10 +45,8 @@ static void check_quantize(const pn_quant *q, ca_rng *r)
     double error = 0, size = 0;
 
     ca_doing("%s.quantize: %zu elements", q->name, n);
-    for (size_t i = 0; i < n; i++)
-        x[i] = ca_normal(r);
-    if (q->quantize(x, NULL, row.data, n, NULL) != PN_OK)
-        ca_fail("refuses ordinary numbers");
+    for (size_t i = 0; i < n; i++) x[i] = ca_normal(r);
+    if (q->quantize(x, NULL, row.data, n, NULL) != PN_OK) ca_fail("refuses ordinary numbers");
     q->dequantize(row.data, y, n);
     for (size_t i = 0; i < n; i++) {
         error += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
@@ -58,17 +55,13 @@ static void check_quantize(const pn_quant *q, ca_rng *r)
     if (!(sqrt(error / size) <= bound))
         ca_fail("relative error %.3g, at most %.3g expected of %.4g bits", sqrt(error / size), bound, bits);
     memset(x, 0, n * sizeof *x);
-    if (q->quantize(x, NULL, row.data, n, NULL) != PN_OK)
-        ca_fail("refuses zeros");
+    if (q->quantize(x, NULL, row.data, n, NULL) != PN_OK) ca_fail("refuses zeros");
     q->dequantize(row.data, y, n);
     for (size_t i = 0; i < n; i++)
-        if (y[i] != 0.0f && !ca_failed())
-            ca_fail("0 comes back as %g", (double)y[i]);
+        if (y[i] != 0.0f && !ca_failed()) ca_fail("0 comes back as %g", (double)y[i]);
     x[ca_below(r, n)] = NAN; /* must not be undefined behaviour; refusing is right, floats may keep it */
-    if (q->quantize(x, NULL, row.data, n, NULL) == PN_OK && !(q->flags & PN_QUANT_FLOAT))
-        ca_fail("accepts NaN");
-    if (!ca_release(&row))
-        ca_fail("wrote beside its output");
+    if (q->quantize(x, NULL, row.data, n, NULL) == PN_OK && !(q->flags & PN_QUANT_FLOAT)) ca_fail("accepts NaN");
+    if (!ca_release(&row)) ca_fail("wrote beside its output");
     free(x);
     free(y);
 }
@@ -79,25 +72,20 @@ static void check_byteswap(const pn_quant *q, ca_rng *r)
     const size_t n = 3 * q->block_elems, bytes = ca_row_bytes(q, n);
     ca_block row = ca_alloc(bytes, 1, false);
     uint8_t *before = malloc(bytes);
-    size_t counts[256] = { 0 };
+    size_t counts[256] = {0};
     ca_doing("%s.byteswap: %zu elements", q->name, n);
-    for (size_t i = 0; i < bytes; i++)
-        before[i] = row.data[i] = (uint8_t)ca_next(r);
+    for (size_t i = 0; i < bytes; i++) before[i] = row.data[i] = (uint8_t)ca_next(r);
     q->byteswap(row.data, n);
-    if (!memcmp(row.data, before, bytes))
-        ca_fail("changes nothing");
+    if (!memcmp(row.data, before, bytes)) ca_fail("changes nothing");
     for (size_t i = 0; i < bytes; i++) {
         counts[before[i]]++;
         counts[row.data[i]]--;
     }
     for (size_t i = 0; i < 256; i++)
-        if (counts[i])
-            ca_fail("bytes changed, not only their places");
+        if (counts[i]) ca_fail("bytes changed, not only their places");
     q->byteswap(row.data, n);
-    if (memcmp(row.data, before, bytes))
-        ca_fail("twice is not as before");
-    if (!ca_release(&row))
-        ca_fail("wrote beside the row");
+    if (memcmp(row.data, before, bytes)) ca_fail("twice is not as before");
+    if (!ca_release(&row)) ca_fail("wrote beside the row");
     free(before);
 }
 
@@ -110,8 +98,7 @@ static void check_rows(const pn_quant *q, ca_rng *r)
     float *w = malloc(whole * sizeof *w), *y = malloc(n * sizeof *y), a = ca_normal(r);
     double want = 0, size = 0;
     ca_doing("%s: dot and axpy of %zu elements", q->name, n);
-    if (!ca_weights(r, q, false, row.data, whole))
-        ca_fail("no weights could be made");
+    if (!ca_weights(r, q, false, row.data, whole)) ca_fail("no weights could be made");
     q->dequantize(row.data, w, whole);
     ca_fill(r, CA_RANDOM, (float *)(void *)x.data, n);
     memcpy(y, x.data, n * sizeof *y);
@@ -121,8 +108,7 @@ static void check_rows(const pn_quant *q, ca_rng *r)
     }
     if (q->dot) {
         double got = (double)q->dot(row.data, y, n);
-        if (!(fabs(got - want) <= 1e-5 * size))
-            ca_fail("dot: got %.9g, wanted %.9g", got, want);
+        if (!(fabs(got - want) <= 1e-5 * size)) ca_fail("dot: got %.9g, wanted %.9g", got, want);
     }
     if (q->axpy) {
         q->axpy(a, row.data, (float *)(void *)x.data, n);
@@ -132,8 +118,7 @@ static void check_rows(const pn_quant *q, ca_rng *r)
                 ca_fail("axpy: element %zu: got %.9g, wanted %.9g", i, got, (double)y[i] + add);
         }
     }
-    if (!ca_release(&x) || !ca_release(&row))
-        ca_fail("wrote beside its output");
+    if (!ca_release(&x) || !ca_release(&row)) ca_fail("wrote beside its output");
     free(w);
     free(y);
 }
@@ -172,26 +157,25 @@ void ca_check_quant(const pn_quant *q)
     }
 }
 
-/* ---- packings ----------------------------------------------------------------------------------------------------------------- */
+/* ---- packings
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* The sums that "i16" promises beside the numbers. */
 static void check_i16_sums(const uint8_t *packed, size_t cols)
 {
     const pn_i16_layout l = pn_i16_layout_of(cols);
-    const float *sum32 = (const float *)(const void *)(packed + l.sum32), *sum16 = (const float *)(const void *)(packed + l.sum16);
+    const float *sum32 = (const float *)(const void *)(packed + l.sum32),
+                *sum16 = (const float *)(const void *)(packed + l.sum16);
     const int16_t *q = (const int16_t *)(const void *)(packed + l.q);
     for (size_t i = 0; i < 2 * l.n32; i++) {
         int32_t sum = 0;
-        for (size_t k = 0; k < 16; k++)
-            sum += q[16 * i + k];
-        if ((float)sum != sum16[i])
-            ca_fail("sum16[%zu] is %g, the numbers give %d", i, (double)sum16[i], sum);
+        for (size_t k = 0; k < 16; k++) sum += q[16 * i + k];
+        if ((float)sum != sum16[i]) ca_fail("sum16[%zu] is %g, the numbers give %d", i, (double)sum16[i], sum);
         if (i % 2 && sum16[i - 1] + sum16[i] != sum32[i / 2])
             ca_fail("sum32[%zu] is %g, sum16 gives %g", i / 2, (double)sum32[i / 2], (double)(sum16[i - 1] + sum16[i]));
     }
     for (size_t k = cols; k < 32 * l.n32; k++)
-        if (q[pn_i16_place(k)])
-            ca_fail("element %zu behind the last is %d, not 0", k, q[pn_i16_place(k)]);
+        if (q[pn_i16_place(k)]) ca_fail("element %zu behind the last is %d, not 0", k, q[pn_i16_place(k)]);
 }
 
 /* Columns stand for the numbers that were packed: as near as the packing promises. */
@@ -209,41 +193,37 @@ static void check_pack(const pn_packing *p, ca_rng *r, size_t cols, int input)
     ca_fill(r, input, in, cols);
     p->pack(in, cols, out.data);
     for (size_t i = 0;; i++) { /* the packing of this name that needs the least of the processor */
-        pn_registration g = { .struct_size = sizeof g };
-        if (pn_runtime_registration(ca.runtime, i, &g, NULL) != PN_OK)
-            break;
+        pn_registration g = {.struct_size = sizeof g};
+        if (pn_runtime_registration(ca.runtime, i, &g, NULL) != PN_OK) break;
         const pn_packing *o = g.item;
         if (g.kind == PN_KIND_PACKING && !strcmp(o->name, p->name) && o->cpu_features < lowest->cpu_features)
             lowest = o;
     }
     memset(again, 0x5a, bytes);
     lowest->pack(in, cols, again);
-    if (memcmp(again, out.data, bytes))
-        ca_fail("other bytes than the same packing at the lowest level");
+    if (memcmp(again, out.data, bytes)) ca_fail("other bytes than the same packing at the lowest level");
     ca_expand(p->name)(out.data, cols, y);
     for (size_t begin = 0; begin < cols; begin += PN_I16_CHUNK) {
         const size_t end = cols - begin < PN_I16_CHUNK ? cols : begin + PN_I16_CHUNK;
         double largest = 0, bound;
-        for (size_t k = begin; k < end; k++)
-            largest = fmax(largest, fabs((double)in[k]));
+        for (size_t k = begin; k < end; k++) largest = fmax(largest, fabs((double)in[k]));
         bound = !i16 ? 0.0 : largest < (double)PN_I16_TINY ? largest : largest / 32767.0 * 0.505;
         for (size_t k = begin; k < end; k++)
             if (!(fabs(y[k] - (double)in[k]) <= bound))
                 ca_fail("element %zu: %.9g became %.9g", k, (double)in[k], y[k]);
     }
-    if (i16)
-        check_i16_sums(out.data, cols);
-    if (!ca_release(&x) || !ca_release(&out))
-        ca_fail("wrote beside the column");
+    if (i16) check_i16_sums(out.data, cols);
+    if (!ca_release(&x) || !ca_release(&out)) ca_fail("wrote beside the column");
     free(again);
     free(y);
 }
 
 void ca_check_packing(const pn_packing *p)
 {
-    static const size_t cols[] = { 1, 7, 16, 31, 32, 33, 64, 255, 256, 257, 288, 512, 1056, 2048 };
+    static const size_t cols[] = {1, 7, 16, 31, 32, 33, 64, 255, 256, 257, 288, 512, 1056, 2048};
     char level[128];
-    ca_begin("packing %s [%s]", p->name, p->cpu_features ? pn_cpu_names(p->cpu_features, level, sizeof level) : "any CPU");
+    ca_begin("packing %s [%s]", p->name,
+             p->cpu_features ? pn_cpu_names(p->cpu_features, level, sizeof level) : "any CPU");
     if (!ca_expand(p->name))
         ca_fail("no test knows the packing %s: teach ca_expand what its columns stand for", p->name);
     else
@@ -252,8 +232,7 @@ void ca_check_packing(const pn_packing *p)
             const size_t n = cols[i / CA_INPUTS];
             if (p->column_bytes(n) % 64)
                 ca_fail("a column of %zu takes %zu bytes, not a multiple of 64", n, p->column_bytes(n));
-            else if (p->column_bytes(n))
-                check_pack(p, &r, n, (int)(i % CA_INPUTS));
+            else if (p->column_bytes(n)) check_pack(p, &r, n, (int)(i % CA_INPUTS));
         }
     ca_end();
 }

@@ -1,5 +1,6 @@
-/* checkasm: compares everything that computes with its definition, at every level this CPU has: the kernels, types and packings that the
- * plugins registered, and the core's operations. It fails when something is registered that has no test.
+/* checkasm: compares everything that computes with its definition, at every level this CPU has: the kernels, types and
+ * packings that the plugins registered, and the core's operations. It fails when something is registered that has no
+ * test.
  *
  *   checkasm [--seed N] [--filter TEXT] [--bench]
  */
@@ -19,11 +20,12 @@ ca_set ca;
 
 static struct {
     char name[256], doing[512];
-    int failures;                       /* of this check */
-    size_t passed, failed;              /* checks */
+    int failures;          /* of this check */
+    size_t passed, failed; /* checks */
 } now;
 
-/* ---- reporting -------------------------------------------------------------------------------------------------------- */
+/* ---- reporting
+ * -------------------------------------------------------------------------------------------------------- */
 
 void ca_begin(const char *format, ...)
 {
@@ -71,21 +73,21 @@ bool ca_failed(void)
 /* A read or write outside what it was given ends here: say who did it. Only calls that are safe in a handler. */
 static void on_fault(int number)
 {
-    static const char *const parts[] = { "not ok - ", now.name, "\n# ", now.doing,
-                                         ": a fault (memory outside its inputs, or an illegal instruction)\n" };
+    static const char *const parts[] = {"not ok - ", now.name, "\n# ", now.doing,
+                                        ": a fault (memory outside its inputs, or an illegal instruction)\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (write(1, parts[i], strlen(parts[i])) < 0)
-            break;
+        if (write(1, parts[i], strlen(parts[i])) < 0) break;
     signal(number, SIG_DFL);
     raise(number);
 }
 
-/* ---- the registry ------------------------------------------------------------------------------------------------------ */
+/* ---- the registry
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Registered thing `index`; false past the end. */
 static bool registration(size_t index, pn_registration *g)
 {
-    *g = (pn_registration){ .struct_size = sizeof *g };
+    *g = (pn_registration){.struct_size = sizeof *g};
     return pn_runtime_registration(ca.runtime, index, g, NULL) == PN_OK;
 }
 
@@ -106,7 +108,8 @@ const pn_kernel *ca_c_kernel(const pn_kernel *k)
     pn_registration g;
     for (size_t i = 0; registration(i, &g); i++) {
         const pn_kernel *c = g.item;
-        if (g.kind == PN_KIND_KERNEL && !c->cpu_features && !strcmp(c->quant, k->quant) && !strcmp(c->packing, k->packing))
+        if (g.kind == PN_KIND_KERNEL && !c->cpu_features && !strcmp(c->quant, k->quant) &&
+            !strcmp(c->packing, k->packing))
             return c;
     }
     return NULL;
@@ -117,32 +120,27 @@ static void check_all(void)
     pn_registration g;
     for (size_t i = 0; registration(i, &g); i++) {
         char need[256];
-        if (g.kind != PN_KIND_KERNEL && g.kind != PN_KIND_QUANT && g.kind != PN_KIND_PACKING)
-            continue;
-        if (*ca.filter && !strstr(g.name, ca.filter))
-            continue;
+        if (g.kind != PN_KIND_KERNEL && g.kind != PN_KIND_QUANT && g.kind != PN_KIND_PACKING) continue;
+        if (*ca.filter && !strstr(g.name, ca.filter)) continue;
         if (!g.usable)
             printf("skip - %s: needs %s, which this CPU (or PANTHEON_CPU) lacks\n", g.name,
                    pn_cpu_names(g.cpu_features, need, sizeof need));
-        else if (g.kind == PN_KIND_KERNEL)
-            ca_check_kernel(g.item);
-        else if (g.kind == PN_KIND_QUANT)
-            ca_check_quant(g.item);
-        else
-            ca_check_packing(g.item);
+        else if (g.kind == PN_KIND_KERNEL) ca_check_kernel(g.item);
+        else if (g.kind == PN_KIND_QUANT) ca_check_quant(g.item);
+        else ca_check_packing(g.item);
     }
 }
 
-/* Plugins are those of the build that this program belongs to, and what PANTHEON_PLUGIN_PATH adds. A refused one is a failure. */
+/* Plugins are those of the build that this program belongs to, and what PANTHEON_PLUGIN_PATH adds. A refused one is a
+ * failure. */
 static bool load(void)
 {
     char path[PATH_MAX] = "";
     const char *build = getenv("PN_BUILD");
-    pn_error err = { 0 };
+    pn_error err = {0};
     pn_config *config = NULL;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (build)
-        snprintf(path, sizeof path, "%s/plugins", build);
+    if (build) snprintf(path, sizeof path, "%s/plugins", build);
     else if (n > 0) {
         path[n] = 0;
         *strrchr(path, '/') = 0;
@@ -156,18 +154,19 @@ static bool load(void)
     }
     pn_config_destroy(config);
     ca_begin("load plugins");
-    pn_plugin_report p = { .struct_size = sizeof p };
+    pn_plugin_report p = {.struct_size = sizeof p};
     for (size_t i = 0; pn_runtime_plugin(ca.runtime, i, &p, NULL) == PN_OK; i++)
-        if (p.state == PN_PLUGIN_REFUSED)
-            ca_fail("%s was refused: %s", p.path, p.reason);
+        if (p.state == PN_PLUGIN_REFUSED) ca_fail("%s was refused: %s", p.path, p.reason);
     ca_end();
     return true;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = { { "seed", required_argument, NULL, 's' }, { "filter", required_argument, NULL, 'f' },
-                                             { "bench", no_argument, NULL, 'b' }, { NULL, 0, NULL, 0 } };
+    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+                                            {"filter", required_argument, NULL, 'f'},
+                                            {"bench", no_argument, NULL, 'b'},
+                                            {NULL, 0, NULL, 0}};
     bool bench = false;
     int option, ops = 0;
     struct timespec t;
@@ -175,8 +174,7 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_REALTIME, &t);
     ca.seed = ((uint64_t)t.tv_sec * 1000000007u + (uint64_t)t.tv_nsec) % 1000000u;
     ca.filter = "";
-    while ((option = getopt_long(argc, argv, "s:f:b", options, NULL)) != -1)
-        switch (option) {
+    while ((option = getopt_long(argc, argv, "s:f:b", options, NULL)) != -1) switch (option) {
         case 's': ca.seed = strtoull(optarg, NULL, 10); break;
         case 'f': ca.filter = optarg; break;
         case 'b': bench = true; break;
@@ -186,16 +184,14 @@ int main(int argc, char **argv)
     signal(SIGSEGV, on_fault);
     signal(SIGBUS, on_fault);
     signal(SIGILL, on_fault);
-    if (!load())
-        return 1;
+    if (!load()) return 1;
     check_all();
     if (!*ca.filter || strstr("ops", ca.filter)) {
         snprintf(now.name, sizeof now.name, "core operations");
         now.doing[0] = 0;
         ops = check_ops(ca.seed, bench);
     }
-    if (bench)
-        ca_bench_kernels();
+    if (bench) ca_bench_kernels();
     pn_runtime_destroy(ca.runtime);
     printf("%zu passed, %zu failed\n", now.passed, now.failed + (size_t)ops);
     return now.failed || ops ? 1 : 0;

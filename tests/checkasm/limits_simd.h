@@ -1,4 +1,5 @@
-/* Limits of one core: CHAINS independent chains, as many as the kernels have. Included after a vector layer by limits_*.c. */
+/* Limits of one core: CHAINS independent chains, as many as the kernels have. Included after a vector layer by
+ * limits_*.c. */
 #include "limits.h"
 #include <time.h>
 
@@ -20,15 +21,12 @@ static double limit_i16(void)
     for (int run = 0; run < 5; run++) {
         pn_vi a[CHAINS], x = pn_v_set32(3), y = pn_v_set32(5);
         double begin = seconds(), speed;
-        PN_UNROLL for (int i = 0; i < CHAINS; i++)
-            a[i] = pn_v_zero();
+        PN_UNROLL for (int i = 0; i < CHAINS; i++) a[i] = pn_v_zero();
         for (int k = 0; k < ROUNDS; k++) {
             HIDE(x);
-            PN_UNROLL for (int i = 0; i < CHAINS; i++)
-                a[i] = pn_v_dot16(a[i], x, y);
+            PN_UNROLL for (int i = 0; i < CHAINS; i++) a[i] = pn_v_dot16(a[i], x, y);
         }
-        PN_UNROLL for (int i = 0; i < CHAINS; i++)
-            HIDE(a[i]);
+        PN_UNROLL for (int i = 0; i < CHAINS; i++) HIDE(a[i]);
         speed = 2.0 * PN_LANES * CHAINS * ROUNDS / (seconds() - begin) * 1e-9;
         best = speed > best ? speed : best;
     }
@@ -41,15 +39,12 @@ static double limit_f32(void)
     for (int run = 0; run < 5; run++) {
         pn_vf a[CHAINS], x = pn_v_set_f(0.5f), y = pn_v_set_f(0.25f);
         double begin = seconds(), speed;
-        PN_UNROLL for (int i = 0; i < CHAINS; i++)
-            a[i] = pn_v_zero_f();
+        PN_UNROLL for (int i = 0; i < CHAINS; i++) a[i] = pn_v_zero_f();
         for (int k = 0; k < ROUNDS; k++) {
             HIDE(x);
-            PN_UNROLL for (int i = 0; i < CHAINS; i++)
-                a[i] = pn_v_fma(x, y, a[i]);
+            PN_UNROLL for (int i = 0; i < CHAINS; i++) a[i] = pn_v_fma(x, y, a[i]);
         }
-        PN_UNROLL for (int i = 0; i < CHAINS; i++)
-            HIDE(a[i]);
+        PN_UNROLL for (int i = 0; i < CHAINS; i++) HIDE(a[i]);
         speed = 1.0 * PN_LANES * CHAINS * ROUNDS / (seconds() - begin) * 1e-9;
         best = speed > best ? speed : best;
     }

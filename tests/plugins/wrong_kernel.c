@@ -1,5 +1,5 @@
-/* A kernel with a fault that checkasm must find: which one is chosen by the macro WRONG, a right one when it is 0. Never chosen by
- * itself: its score is 0. */
+/* A kernel with a fault that checkasm must find: which one is chosen by the macro WRONG, a right one when it is 0.
+ * Never chosen by itself: its score is 0. */
 #include <pantheon/kit/tile_c.h>
 
 #ifndef WRONG
@@ -23,8 +23,7 @@ static pn_status matmul(const pn_matmul_args *a)
     pn_status status = pn_c_f32_matmul(a, sizeof(float), unpack_floats);
     float *last = a->out + (a->columns - 1) * a->out_stride + a->row_end - 1;
 #if WRONG == 1 /* one element a little off, only where rows do not fill a tile */
-    if ((a->row_end - a->row_begin) % 16)
-        *last += *last / 4096;
+    if ((a->row_end - a->row_begin) % 16) *last += *last / 4096;
 #elif WRONG == 2 /* many columns not as one, in the last bit */
     uint32_t bits;
     memcpy(&bits, last, sizeof bits);
@@ -45,10 +44,15 @@ static pn_status matmul(const pn_matmul_args *a)
     return status;
 }
 
-static const pn_kernel kernel = {
-    .struct_size = sizeof(pn_kernel), .score = 0, .name = "f32.f32.planted", .quant = "f32", .packing = WRONG == 7 ? "p7" : "f32",
-    .row_tile = 1, .max_columns = 512, .scratch_bytes = scratch, .matmul = matmul
-};
+static const pn_kernel kernel = {.struct_size = sizeof(pn_kernel),
+                                 .score = 0,
+                                 .name = "f32.f32.planted",
+                                 .quant = "f32",
+                                 .packing = WRONG == 7 ? "p7" : "f32",
+                                 .row_tile = 1,
+                                 .max_columns = 512,
+                                 .scratch_bytes = scratch,
+                                 .matmul = matmul};
 
 static size_t column_bytes(size_t cols)
 {
@@ -61,9 +65,9 @@ static void pack(const float *x, size_t cols, void *out)
     memcpy(out, x, cols * sizeof *x);
 }
 
-static const pn_packing packing = { /* one that no test knows */
-    .struct_size = sizeof(pn_packing), .precision = PN_EXACT, .name = "p7", .score = 1, .column_bytes = column_bytes, .pack = pack
-};
+static const pn_packing packing = {/* one that no test knows */
+                                   .struct_size = sizeof(pn_packing), .precision = PN_EXACT, .name = "p7", .score = 1,
+                                   .column_bytes = column_bytes,      .pack = pack};
 
 static pn_status start(const pn_host *host, pn_error *err)
 {

@@ -1,6 +1,5 @@
-/* Blocks of quantized weights as bytes: nothing in a model file is assumed aligned, so block structs are made of
- * bytes and wider
- * fields go through these. The values lie in the host's byte order (pn_quant.byteswap makes it so). */
+/* Blocks of quantized weights as bytes: nothing in a model file is assumed aligned, so block structs are made of bytes
+ * and wider fields go through these. The values lie in the host's byte order (pn_quant.byteswap makes it so). */
 #ifndef PANTHEON_KIT_BLOCK_H
 #define PANTHEON_KIT_BLOCK_H
 
@@ -76,8 +75,9 @@ PN_UNUSED static inline pn_status pn_range_of(const float *x, size_t n, float *l
     float lo = x[0], hi = x[0];
     for (size_t i = 0; i < n; i++) {
         if (!(x[i] - x[i] == 0.0f))
-            return pn_fail(err, PN_E_RANGE, "cannot quantize %g (element %zu of a block): only finite numbers have a code",
-                           (double)x[i], i);
+            return pn_fail(err, PN_E_RANGE,
+                           "cannot quantize %g (element %zu of a block): only finite numbers have a code", (double)x[i],
+                           i);
         lo = x[i] < lo ? x[i] : lo;
         hi = x[i] > hi ? x[i] : hi;
     }

@@ -1,6 +1,5 @@
 /* IEEE half precision in plain C: the same bits as the processor's own conversions (round to nearest even, subnormals
- * kept,
- * NaN made quiet with its payload kept). */
+ * kept, NaN made quiet with its payload kept). */
 #ifndef PANTHEON_KIT_HALF_H
 #define PANTHEON_KIT_HALF_H
 

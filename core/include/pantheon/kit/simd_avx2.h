@@ -6,8 +6,9 @@
 #include <immintrin.h>
 
 #define PN_LANES 8
-#define PN_TILE_COLUMNS 4       /* 2 x 4 integer sums, 2 weights, 1 activation, 1 product; float sums go through the stack */
-#define PN_TILE_F32_COLUMNS 3   /* 4 x 3 sums, 3 activations, 1 weight */
+#define PN_TILE_COLUMNS 4 /* 2 x 4 integer sums, 2 weights, 1 activation, 1 product; float sums go through the stack \
+                           */
+#define PN_TILE_F32_COLUMNS 3 /* 4 x 3 sums, 3 activations, 1 weight */
 #define PN_INLINE static inline __attribute__((always_inline, unused))
 /* Before a loop with a constant number of rounds: its arrays become registers. */
 #ifdef __clang__
@@ -24,31 +25,85 @@ typedef struct pn_rows {
     size_t stride;
 } pn_rows;
 
-PN_INLINE pn_vi pn_v_zero(void) { return _mm256_setzero_si256(); }
-PN_INLINE pn_vf pn_v_zero_f(void) { return _mm256_setzero_ps(); }
-PN_INLINE pn_vi pn_v_set32(uint32_t x) { return _mm256_set1_epi32((int32_t)x); }
-PN_INLINE pn_vf pn_v_set_f(float x) { return _mm256_set1_ps(x); }
-PN_INLINE pn_vi pn_v_and(pn_vi a, pn_vi b) { return _mm256_and_si256(a, b); }
-PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b) { return _mm256_or_si256(a, b); }
-PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b) { return _mm256_add_epi32(a, b); }
-PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b) { return _mm256_sub_epi16(a, b); }
+PN_INLINE pn_vi pn_v_zero(void)
+{
+    return _mm256_setzero_si256();
+}
+PN_INLINE pn_vf pn_v_zero_f(void)
+{
+    return _mm256_setzero_ps();
+}
+PN_INLINE pn_vi pn_v_set32(uint32_t x)
+{
+    return _mm256_set1_epi32((int32_t)x);
+}
+PN_INLINE pn_vf pn_v_set_f(float x)
+{
+    return _mm256_set1_ps(x);
+}
+PN_INLINE pn_vi pn_v_and(pn_vi a, pn_vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b)
+{
+    return _mm256_or_si256(a, b);
+}
+PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
+{
+    return _mm256_sub_epi16(a, b);
+}
 #define pn_v_sll16(a, n) _mm256_slli_epi16(a, n)
 #define pn_v_srl16(a, n) _mm256_srli_epi16(a, n)
 #define pn_v_sra16(a, n) _mm256_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm256_srli_epi32(a, n)
 
-PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c) { return _mm256_fmadd_ps(a, b, c); }
-PN_INLINE pn_vf pn_v_mul(pn_vf a, pn_vf b) { return _mm256_mul_ps(a, b); }
-PN_INLINE pn_vf pn_v_float(pn_vi a) { return _mm256_cvtepi32_ps(a); }
+PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+PN_INLINE pn_vf pn_v_mul(pn_vf a, pn_vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+PN_INLINE pn_vf pn_v_float(pn_vi a)
+{
+    return _mm256_cvtepi32_ps(a);
+}
 
-PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
+PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
+{
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+}
 
-PN_INLINE pn_vi pn_v_load(const void *p) { return _mm256_load_si256((const __m256i *)p); }
-PN_INLINE void pn_v_store(void *p, pn_vi a) { _mm256_store_si256((__m256i *)p, a); }
-PN_INLINE pn_vf pn_v_load_f(const float *p) { return _mm256_load_ps(p); }
-PN_INLINE void pn_v_store_f(float *p, pn_vf a) { _mm256_store_ps(p, a); }
-PN_INLINE pn_vf pn_v_loadu_f(const void *p) { return _mm256_loadu_ps((const float *)p); }
-PN_INLINE void pn_v_storeu_f(float *p, pn_vf a) { _mm256_storeu_ps(p, a); }
+PN_INLINE pn_vi pn_v_load(const void *p)
+{
+    return _mm256_load_si256((const __m256i *)p);
+}
+PN_INLINE void pn_v_store(void *p, pn_vi a)
+{
+    _mm256_store_si256((__m256i *)p, a);
+}
+PN_INLINE pn_vf pn_v_load_f(const float *p)
+{
+    return _mm256_load_ps(p);
+}
+PN_INLINE void pn_v_store_f(float *p, pn_vf a)
+{
+    _mm256_store_ps(p, a);
+}
+PN_INLINE pn_vf pn_v_loadu_f(const void *p)
+{
+    return _mm256_loadu_ps((const float *)p);
+}
+PN_INLINE void pn_v_storeu_f(float *p, pn_vf a)
+{
+    _mm256_storeu_ps(p, a);
+}
 PN_INLINE pn_vi pn_v_bcast32(const void *p)
 {
     int32_t x;
@@ -58,17 +113,20 @@ PN_INLINE pn_vi pn_v_bcast32(const void *p)
 
 PN_INLINE pn_vf pn_v_load_f32_n(const uint8_t *p, size_t n)
 {
-    float part[8] = { 0 };
+    float part[8] = {0};
     memcpy(part, p, n * 4);
     return _mm256_loadu_ps(part);
 }
 PN_INLINE pn_vf pn_v_load_f16_n(const uint8_t *p, size_t n)
 {
-    uint16_t part[8] = { 0 };
+    uint16_t part[8] = {0};
     memcpy(part, p, n * 2);
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)part));
 }
-PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p)); }
+PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p));
+}
 
 PN_INLINE pn_vf pn_v_half_lo(pn_vi a)
 {

@@ -1,7 +1,6 @@
 /* The vector layer for AVX-512 (F, BW, DQ, VL, VNNI): the few operations that the tile loops (tile_i16.h, tile_f32.h)
- * and the types'
- * unpackers are written in. simd_avx2.h offers the same names with half the lanes. Include one of them per source
- * file. */
+ * and the types' unpackers are written in. simd_avx2.h offers the same names with half the lanes. Include one of them
+ * per source file. */
 #ifndef PANTHEON_KIT_SIMD_H
 #define PANTHEON_KIT_SIMD_H
 
@@ -9,8 +8,8 @@
 #include <immintrin.h>
 
 #define PN_LANES 16
-#define PN_TILE_COLUMNS 7       /* columns per register tile: 2 x 7 integer and 2 x 7 float sums, 2 weights, 1 activation */
-#define PN_TILE_F32_COLUMNS 6   /* the same of tile_f32.h: 4 x 6 sums, 6 activations, 1 weight */
+#define PN_TILE_COLUMNS 7 /* columns per register tile: 2 x 7 integer and 2 x 7 float sums, 2 weights, 1 activation */
+#define PN_TILE_F32_COLUMNS 6 /* the same of tile_f32.h: 4 x 6 sums, 6 activations, 1 weight */
 #define PN_INLINE static inline __attribute__((always_inline, unused))
 /* Before a loop with a constant number of rounds: its arrays become registers. */
 #ifdef __clang__
@@ -19,8 +18,8 @@
 #define PN_UNROLL _Pragma("GCC unroll 128")
 #endif
 
-typedef __m512i pn_vi;          /* 16 x int32, or 32 x int16 */
-typedef __m512 pn_vf;           /* 16 x float */
+typedef __m512i pn_vi; /* 16 x int32, or 32 x int16 */
+typedef __m512 pn_vf;  /* 16 x float */
 
 /* Rows of a weight, `stride` bytes apart; row number i is lane i. */
 typedef struct pn_rows {
@@ -28,26 +27,59 @@ typedef struct pn_rows {
     size_t stride;
 } pn_rows;
 
-PN_INLINE pn_vi pn_v_zero(void) { return _mm512_setzero_si512(); }
-PN_INLINE pn_vf pn_v_zero_f(void) { return _mm512_setzero_ps(); }
-PN_INLINE pn_vi pn_v_set32(uint32_t x) { return _mm512_set1_epi32((int32_t)x); }
-PN_INLINE pn_vf pn_v_set_f(float x) { return _mm512_set1_ps(x); }
-PN_INLINE pn_vi pn_v_and(pn_vi a, pn_vi b) { return _mm512_and_si512(a, b); }
-PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b) { return _mm512_or_si512(a, b); }
-PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b) { return _mm512_add_epi32(a, b); }
-PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b) { return _mm512_sub_epi16(a, b); }
+PN_INLINE pn_vi pn_v_zero(void)
+{
+    return _mm512_setzero_si512();
+}
+PN_INLINE pn_vf pn_v_zero_f(void)
+{
+    return _mm512_setzero_ps();
+}
+PN_INLINE pn_vi pn_v_set32(uint32_t x)
+{
+    return _mm512_set1_epi32((int32_t)x);
+}
+PN_INLINE pn_vf pn_v_set_f(float x)
+{
+    return _mm512_set1_ps(x);
+}
+PN_INLINE pn_vi pn_v_and(pn_vi a, pn_vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b)
+{
+    return _mm512_or_si512(a, b);
+}
+PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
+{
+    return _mm512_sub_epi16(a, b);
+}
 /* Shifts of 16- and 32-bit lanes; n is a constant. */
 #define pn_v_sll16(a, n) _mm512_slli_epi16(a, n)
 #define pn_v_srl16(a, n) _mm512_srli_epi16(a, n)
 #define pn_v_sra16(a, n) _mm512_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm512_srli_epi32(a, n)
 
-PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c) { return _mm512_fmadd_ps(a, b, c); }
-PN_INLINE pn_vf pn_v_mul(pn_vf a, pn_vf b) { return _mm512_mul_ps(a, b); }
-PN_INLINE pn_vf pn_v_float(pn_vi a) { return _mm512_cvtepi32_ps(a); }
+PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+PN_INLINE pn_vf pn_v_mul(pn_vf a, pn_vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+PN_INLINE pn_vf pn_v_float(pn_vi a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
 
-/* acc + a.lo * b.lo + a.hi * b.hi in each 32-bit lane. Written as the instruction because gcc 12 surrounds each intrinsic of this kind with
- * two register copies, which cost a quarter of the speed. */
+/* acc + a.lo * b.lo + a.hi * b.hi in each 32-bit lane. Written as the instruction because gcc 12 surrounds each
+ * intrinsic of this kind with two register copies, which cost a quarter of the speed. */
 PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
 {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
@@ -55,13 +87,31 @@ PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
 }
 
 /* Aligned to the vector. */
-PN_INLINE pn_vi pn_v_load(const void *p) { return _mm512_load_si512(p); }
-PN_INLINE void pn_v_store(void *p, pn_vi a) { _mm512_store_si512(p, a); }
-PN_INLINE pn_vf pn_v_load_f(const float *p) { return _mm512_load_ps(p); }
-PN_INLINE void pn_v_store_f(float *p, pn_vf a) { _mm512_store_ps(p, a); }
+PN_INLINE pn_vi pn_v_load(const void *p)
+{
+    return _mm512_load_si512(p);
+}
+PN_INLINE void pn_v_store(void *p, pn_vi a)
+{
+    _mm512_store_si512(p, a);
+}
+PN_INLINE pn_vf pn_v_load_f(const float *p)
+{
+    return _mm512_load_ps(p);
+}
+PN_INLINE void pn_v_store_f(float *p, pn_vf a)
+{
+    _mm512_store_ps(p, a);
+}
 /* Any alignment. */
-PN_INLINE pn_vf pn_v_loadu_f(const void *p) { return _mm512_loadu_ps(p); }
-PN_INLINE void pn_v_storeu_f(float *p, pn_vf a) { _mm512_storeu_ps(p, a); }
+PN_INLINE pn_vf pn_v_loadu_f(const void *p)
+{
+    return _mm512_loadu_ps(p);
+}
+PN_INLINE void pn_v_storeu_f(float *p, pn_vf a)
+{
+    _mm512_storeu_ps(p, a);
+}
 /* 32 bits in every lane. */
 PN_INLINE pn_vi pn_v_bcast32(const void *p)
 {
@@ -79,11 +129,20 @@ PN_INLINE pn_vf pn_v_load_f16_n(const uint8_t *p, size_t n)
 {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p));
 }
-PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p)); }
+PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p));
+}
 
 /* Half in the low or high 16 bits of each 32-bit lane -> float. */
-PN_INLINE pn_vf pn_v_half_lo(pn_vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
-PN_INLINE pn_vf pn_v_half_hi(pn_vi a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a, 16))); }
+PN_INLINE pn_vf pn_v_half_lo(pn_vi a)
+{
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a));
+}
+PN_INLINE pn_vf pn_v_half_hi(pn_vi a)
+{
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a, 16)));
+}
 
 /* Sum of the lanes in one fixed order: halves onto each other. */
 PN_INLINE float pn_v_sum(pn_vf a)

@@ -1,6 +1,5 @@
 /* Kernels in plain C for the packings "i16" and "f32" (kit/pack.h): simple, for any machine, and what the vector
- * kernels are checked
- * against. A type says how one block becomes scales and codes, or how a row becomes floats. */
+ * kernels are checked against. A type says how one block becomes scales and codes, or how a row becomes floats. */
 #ifndef PANTHEON_KIT_TILE_C_H
 #define PANTHEON_KIT_TILE_C_H
 
@@ -20,8 +19,8 @@ typedef struct pn_codes {
 
 typedef struct pn_block_type {
     size_t block_bytes;
-    size_t block_elems;         /* 32, 64, 128 or 256 */
-    int fine;                   /* 0: a scale for each 32 elements; 1: for each 16 */
+    size_t block_elems; /* 32, 64, 128 or 256 */
+    int fine;           /* 0: a scale for each 32 elements; 1: for each 16 */
     int minimum;
     void (*unpack)(const uint8_t *block, pn_codes *out);
 } pn_block_type;
@@ -36,20 +35,19 @@ PN_UNUSED static inline size_t pn_c_i16_scratch(size_t columns)
 PN_UNUSED static inline int32_t pn_c_dot16(const int16_t *a, const int16_t *b, size_t n)
 {
     int32_t s = 0;
-    for (size_t i = 0; i < n; i++)
-        s += (int32_t)a[i] * b[i];
+    for (size_t i = 0; i < n; i++) s += (int32_t)a[i] * b[i];
     return s;
 }
 
 /* One unpacked block by one column's activations and sums: the part of the chunk's sum. */
-PN_UNUSED static inline double pn_c_i16_block(const pn_block_type *t, const pn_codes *w, const int16_t *q, const float *sums)
+PN_UNUSED static inline double pn_c_i16_block(const pn_block_type *t, const pn_codes *w, const int16_t *q,
+                                              const float *sums)
 {
     const size_t group = t->fine ? 16 : 32;
     double acc = 0;
     for (size_t i = 0; i < t->block_elems / group; i++) {
         acc += (double)w->d[i] * pn_c_dot16(w->code + i * group, q + i * group, group);
-        if (t->minimum)
-            acc += (double)w->m[i] * (double)sums[i];
+        if (t->minimum) acc += (double)w->m[i] * (double)sums[i];
     }
     return acc;
 }
@@ -62,8 +60,7 @@ PN_UNUSED static inline pn_status pn_c_i16_matmul(const pn_matmul_args *a, const
     double *total = (double *)a->scratch, *acc = total + a->columns;
     pn_codes *w = (pn_codes *)(void *)(acc + a->columns);
 
-    if (a->scratch_bytes < pn_c_i16_scratch(a->columns))
-        return PN_E_ARGUMENT;
+    if (a->scratch_bytes < pn_c_i16_scratch(a->columns)) return PN_E_ARGUMENT;
     for (uint64_t r = a->row_begin; r < a->row_end; r++) {
         const uint8_t *block = (const uint8_t *)a->weight->data + r * a->weight->row_stride;
         memset(total, 0, 2 * a->columns * sizeof(double));
@@ -85,8 +82,7 @@ PN_UNUSED static inline pn_status pn_c_i16_matmul(const pn_matmul_args *a, const
                 }
             }
         }
-        for (size_t c = 0; c < a->columns; c++)
-            a->out[c * a->out_stride + r] = (float)total[c];
+        for (size_t c = 0; c < a->columns; c++) a->out[c * a->out_stride + r] = (float)total[c];
     }
     return PN_OK;
 }
@@ -105,13 +101,11 @@ PN_UNUSED static inline size_t pn_c_f32_scratch(void)
 /* In eight lanes, added in a fixed order. */
 PN_UNUSED static inline float pn_c_dot_f32(const float *a, const float *b, size_t n)
 {
-    float lane[8] = { 0 };
+    float lane[8] = {0};
     size_t k = 0;
     for (; k + 8 <= n; k += 8)
-        for (size_t i = 0; i < 8; i++)
-            lane[i] += a[k + i] * b[k + i];
-    for (size_t i = 0; k < n; k++, i++)
-        lane[i] += a[k] * b[k];
+        for (size_t i = 0; i < 8; i++) lane[i] += a[k + i] * b[k + i];
+    for (size_t i = 0; k < n; k++, i++) lane[i] += a[k] * b[k];
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
@@ -122,8 +116,7 @@ PN_UNUSED static inline pn_status pn_c_f32_matmul(const pn_matmul_args *a, size_
 {
     const size_t cols = (size_t)a->weight->cols;
     float *w = (float *)a->scratch;
-    if (a->scratch_bytes < pn_c_f32_scratch())
-        return PN_E_ARGUMENT;
+    if (a->scratch_bytes < pn_c_f32_scratch()) return PN_E_ARGUMENT;
     for (uint64_t r = a->row_begin; r < a->row_end; r++) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * a->weight->row_stride;
         for (size_t k = 0; k < cols; k += PN_C_SEGMENT) {

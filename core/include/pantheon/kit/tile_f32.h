@@ -1,12 +1,9 @@
 /* The tile loop of floating-point kernels on the packing "f32", written once for every float type and vector width.
- * Include a vector layer
- * first (simd_avx512.h or simd_avx2.h).
+ * Include a vector layer first (simd_avx512.h or simd_avx2.h).
  *
- * Per (row, column): in segments of PN_F32_SEGMENT elements lane j sums elements k with k mod PN_LANES = j,
- * ascending, by fused multiply-add;
- * the lanes of a segment are added in one fixed tree; the segments ascending. Register tiles of 4 rows by up to
- * PN_TILE_F32_COLUMNS columns
- * keep that order, so a result depends on its row and its column alone.
+ * Per (row, column): in segments of PN_F32_SEGMENT elements lane j sums elements k with k mod PN_LANES = j, ascending,
+ * by fused multiply-add; the lanes of a segment are added in one fixed tree; the segments ascending. Register tiles of
+ * 4 rows by up to PN_TILE_F32_COLUMNS columns keep that order, so a result depends on its row and its column alone.
  */
 #ifndef PANTHEON_KIT_TILE_F32_H
 #define PANTHEON_KIT_TILE_F32_H
@@ -18,50 +15,54 @@
 #endif
 
 #define PN_F32_SEGMENT 1024
-#define PN_F32_ROWS 64          /* rows whose segment stays in the cache while all columns pass */
+#define PN_F32_ROWS 64 /* rows whose segment stays in the cache while all columns pass */
 
 /* How elements become floats. A constant that the compiler sees through; the functions must be PN_INLINE. */
 typedef struct pn_float_type {
-    size_t bytes;                                       /* of an element */
-    pn_vf (*load)(const uint8_t *p);                    /* PN_LANES elements */
-    pn_vf (*load_n)(const uint8_t *p, size_t n);        /* n < PN_LANES elements, zero behind; reads no more than these */
+    size_t bytes;                                /* of an element */
+    pn_vf (*load)(const uint8_t *p);             /* PN_LANES elements */
+    pn_vf (*load_n)(const uint8_t *p, size_t n); /* n < PN_LANES elements, zero behind; reads no more than these */
 } pn_float_type;
 
 /* `nr` rows by `nc` columns over one segment of n elements. */
-PN_INLINE void pn_f32_tile(const pn_float_type *t, const uint8_t *row, size_t row_stride, const uint8_t *x, size_t x_stride, size_t n,
-                           int first, float *out, size_t out_stride, const size_t nr, const size_t nc)
+PN_INLINE void pn_f32_tile(const pn_float_type *t, const uint8_t *row, size_t row_stride, const uint8_t *x,
+                           size_t x_stride, size_t n, int first, float *out, size_t out_stride, const size_t nr,
+                           const size_t nc)
 {
     pn_vf acc[4][PN_TILE_F32_COLUMNS];
     size_t k = 0;
-    PN_UNROLL for (size_t r = 0; r < nr; r++)
-        PN_UNROLL for (size_t c = 0; c < nc; c++)
-            acc[r][c] = pn_v_zero_f();
+    PN_UNROLL
+    for (size_t r = 0; r < nr; r++) PN_UNROLL
+    for (size_t c = 0; c < nc; c++) acc[r][c] = pn_v_zero_f();
     for (; k + PN_LANES <= n; k += PN_LANES) {
         pn_vf b[PN_TILE_F32_COLUMNS];
-        PN_UNROLL for (size_t c = 0; c < nc; c++)
-            b[c] = pn_v_loadu_f(x + c * x_stride + k * sizeof(float));
-        PN_UNROLL for (size_t r = 0; r < nr; r++) {
+        PN_UNROLL
+        for (size_t c = 0; c < nc; c++) b[c] = pn_v_loadu_f(x + c * x_stride + k * sizeof(float));
+        PN_UNROLL
+        for (size_t r = 0; r < nr; r++) {
             const pn_vf w = t->load(row + r * row_stride + k * t->bytes);
-            PN_UNROLL for (size_t c = 0; c < nc; c++)
-                acc[r][c] = pn_v_fma(w, b[c], acc[r][c]);
+            PN_UNROLL
+            for (size_t c = 0; c < nc; c++) acc[r][c] = pn_v_fma(w, b[c], acc[r][c]);
         }
     }
-    if (k < n)
-        PN_UNROLL for (size_t r = 0; r < nr; r++) {
-            const pn_vf w = t->load_n(row + r * row_stride + k * t->bytes, n - k);
-            PN_UNROLL for (size_t c = 0; c < nc; c++) /* a packed column is zero-filled to a multiple of 16 */
-                acc[r][c] = pn_v_fma(w, pn_v_loadu_f(x + c * x_stride + k * sizeof(float)), acc[r][c]);
-        }
-    PN_UNROLL for (size_t r = 0; r < nr; r++)
-        PN_UNROLL for (size_t c = 0; c < nc; c++) {
-            float s = pn_v_sum(acc[r][c]), *o = out + c * out_stride + r;
-            *o = first ? s : *o + s;
-        }
+    if (k < n) PN_UNROLL
+    for (size_t r = 0; r < nr; r++) {
+        const pn_vf w = t->load_n(row + r * row_stride + k * t->bytes, n - k);
+        PN_UNROLL
+        for (size_t c = 0; c < nc; c++) /* a packed column is zero-filled to a multiple of 16 */
+            acc[r][c] = pn_v_fma(w, pn_v_loadu_f(x + c * x_stride + k * sizeof(float)), acc[r][c]);
+    }
+    PN_UNROLL
+    for (size_t r = 0; r < nr; r++) PN_UNROLL
+    for (size_t c = 0; c < nc; c++) {
+        float s = pn_v_sum(acc[r][c]), *o = out + c * out_stride + r;
+        *o = first ? s : *o + s;
+    }
 }
 
 /* `nr` rows by any number of columns. */
-PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, const uint8_t *row, size_t k, size_t n, float *out, size_t c,
-                           size_t columns, const size_t nr)
+PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, const uint8_t *row, size_t k, size_t n,
+                           float *out, size_t c, size_t columns, const size_t nr)
 {
     const uint8_t *x = (const uint8_t *)a->packed + c * a->packed_stride + k * sizeof(float);
     const size_t stride = (size_t)a->weight->row_stride;
@@ -93,10 +94,8 @@ PN_INLINE pn_status pn_tile_f32_matmul(const pn_matmul_args *a, const pn_float_t
                 const uint8_t *row = (const uint8_t *)a->weight->data + r0 * stride;
                 uint64_t r = r0;
                 nc = (a->columns - c + tiles - i - 1) / (tiles - i);
-                for (; r + 4 <= r1; r += 4, row += 4 * stride)
-                    pn_f32_rows(a, t, row, k, n, a->out + r, c, nc, 4);
-                for (; r < r1; r++, row += stride)
-                    pn_f32_rows(a, t, row, k, n, a->out + r, c, nc, 1);
+                for (; r + 4 <= r1; r += 4, row += 4 * stride) pn_f32_rows(a, t, row, k, n, a->out + r, c, nc, 4);
+                for (; r < r1; r++, row += stride) pn_f32_rows(a, t, row, k, n, a->out + r, c, nc, 1);
             }
         }
     }

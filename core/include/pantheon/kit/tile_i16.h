@@ -1,24 +1,22 @@
 /* The tile loop of integer kernels on the packing "i16" (kit/pack.h), written once for every type and vector width.
  *
  * Include a vector layer first (simd_avx512.h or simd_avx2.h). A vector holds one number of each of PN_LANES rows, so
- * nothing is ever
- * summed across lanes. A type says how a block of PN_LANES rows becomes scales and 16-bit codes (pn_tile_type); the
- * loop does the rest:
+ * nothing is ever summed across lanes. A type says how a block of PN_LANES rows becomes scales and 16-bit codes
+ * (pn_tile_type); the loop does the rest:
  *
  *   one column     codes go from registers into the sums: the speed is that of memory;
- *   many columns   a tile of 2 x PN_LANES rows by 256 elements is unpacked into scratch once and multiplied with all
- *   columns, a register
- *                  tile of up to PN_TILE_COLUMNS at a time.
+ *   many columns   a tile of PN_TILE_ROWS rows by 256 elements is unpacked into scratch once and multiplied with all
+ *                  columns, a register tile of up to PN_TILE_COLUMNS at a time.
  *
- * Both compute, per (row, column), the same chain: per chunk of 256 elements, ascending over the scaled groups of 32
- * (or 16) elements,
- *   acc = fma(d, (float)isum, acc), with a minimum also acc = fma(m, sum, acc);   then  total = fma(acc, scale of the
- *   chunk, total)
+ * Both compute, per (row, column), the same chain: in each chunk of 256 elements, ascending over the groups of 32 (or
+ * 16) elements that share a scale,
+ *   acc = fma(d, (float)isum, acc)          and with a minimum also   acc = fma(m, sum, acc)
+ * and over the chunks
+ *   total = fma(acc, scale of the chunk, total)
  * where isum is exact. So a result depends on its row and its column alone, not on tiles, threads or neighbours.
  *
  * Rows that do not fill a tile are copied, chunk by chunk, into scratch and padded there with zero bytes (a block of
- * zero bytes must
- * unpack to finite numbers): no byte outside the weight's rows is ever read.
+ * zero bytes must unpack to finite numbers): no byte outside the weight's rows is ever read.
  */
 #ifndef PANTHEON_KIT_TILE_I16_H
 #define PANTHEON_KIT_TILE_I16_H
@@ -35,21 +33,20 @@
 /* How a type unpacks. A constant that the compiler sees through; the functions must be PN_INLINE. */
 typedef struct pn_tile_type {
     size_t block_bytes;
-    size_t block_units;     /* units of 32 elements per block: 1, 2, 4 or 8 */
-    size_t span;            /* units that `codes` unpacks at once; divides block_units */
-    int fine;               /* 0: a scale for each 32 elements; 1: for each 16 */
-    int minimum;            /* has minima */
+    size_t block_units; /* units of 32 elements per block: 1, 2, 4 or 8 */
+    size_t span;        /* units that `codes` unpacks at once; divides block_units */
+    int fine;           /* 0: a scale for each 32 elements; 1: for each 16 */
+    int minimum;        /* has minima */
     /* Scales (and minima) of the block at `offset` bytes of each row: d[i], m[i] for group i of the block. */
     void (*head)(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m);
-    /* Codes of units unit .. unit + span - 1 of that block: 16 vectors a unit, number 2g + h holding elements (4g +
-     * h, 4g + h + 2) as two
-     * 16-bit integers in each lane, |code| <= 255. */
+    /* Codes of units unit .. unit + span - 1 of that block: 16 vectors a unit, number 2g + h holding elements 4g + h
+     * and 4g + h + 2 as two 16-bit integers in each lane, |code| <= 255. */
     void (*codes)(pn_rows rows, size_t offset, size_t unit, pn_vi *w);
 } pn_tile_type;
 
 /* Scratch of many columns; behind it lie float total[columns][PN_TILE_ROWS] and the staged rows. */
 typedef struct pn_tile_scratch {
-    int32_t w[8 * 16][2][PN_LANES];     /* pair of elements, row group, row */
+    int32_t w[8 * 16][2][PN_LANES]; /* pair of elements, row group, row */
     float d[16][2][PN_LANES];
     float m[16][2][PN_LANES];
 } pn_tile_scratch;
@@ -62,21 +59,20 @@ PN_INLINE size_t pn_tile_chunk_bytes(const pn_tile_type *t)
 /* Body of pn_kernel.scratch_bytes. */
 PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t columns)
 {
-    return sizeof(pn_tile_scratch) + columns * PN_TILE_ROWS * sizeof(float) + PN_TILE_ROWS * pn_tile_chunk_bytes(t) + 64;
+    return sizeof(pn_tile_scratch) + columns * PN_TILE_ROWS * sizeof(float) + PN_TILE_ROWS * pn_tile_chunk_bytes(t) +
+           64;
 }
 
 /* `n` rows from `row`, as a tile of `tile` rows whose missing rows are zero bytes: where they lie, or a copy of one
  * chunk of them. */
-PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, const uint8_t *row, size_t stride, size_t n, size_t tile, size_t chunk,
-                                size_t units, uint8_t *stage)
+PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, const uint8_t *row, size_t stride, size_t n, size_t tile,
+                                size_t chunk, size_t units, uint8_t *stage)
 {
     const size_t bytes = pn_tile_chunk_bytes(t), used = units / t->block_units * t->block_bytes;
-    if (n >= tile)
-        return (pn_rows){ row + chunk * bytes, stride };
-    for (size_t i = 0; i < n; i++)
-        memcpy(stage + i * bytes, row + i * stride + chunk * bytes, used);
+    if (n >= tile) return (pn_rows){row + chunk * bytes, stride};
+    for (size_t i = 0; i < n; i++) memcpy(stage + i * bytes, row + i * stride + chunk * bytes, used);
     memset(stage + n * bytes, 0, (tile - n) * bytes);
-    return (pn_rows){ stage, bytes };
+    return (pn_rows){stage, bytes};
 }
 
 /* Units of 32 elements in a chunk. */
@@ -91,8 +87,7 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 /* Ask for the bytes from `at` (not read: they may lie anywhere). */
 PN_INLINE void pn_tile_prefetch(uintptr_t at, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)(at + i), 0, 2);
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 2);
 }
 
 /* One unit's integer sums: `w` against the 32 activations at q; isum[0] for a scale of 32, isum[0..1] for scales of
@@ -100,33 +95,37 @@ PN_INLINE void pn_tile_prefetch(uintptr_t at, size_t bytes)
 PN_INLINE void pn_tile_unit_dot(const pn_vi *w, const uint8_t *q, int fine, pn_vi *isum)
 {
     pn_vi s[4];
-    PN_UNROLL for (size_t i = 0; i < 4; i++)
-        s[i] = pn_v_zero();
-    PN_UNROLL for (size_t p = 0; p < 16; p++) {
+    PN_UNROLL
+    for (size_t i = 0; i < 4; i++) s[i] = pn_v_zero();
+    PN_UNROLL
+    for (size_t p = 0; p < 16; p++) {
         const size_t i = p / 8 * 2 + p % 2;
         s[i] = pn_v_dot16(s[i], w[p], pn_v_bcast32(q + 4 * p));
     }
     isum[0] = pn_v_add32(s[0], s[1]);
     isum[1] = pn_v_add32(s[2], s[3]);
-    if (!fine)
-        isum[0] = pn_v_add32(isum[0], isum[1]);
+    if (!fine) isum[0] = pn_v_add32(isum[0], isum[1]);
 }
 
 /* acc over one chunk of PN_LANES rows. */
-PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, const uint8_t *q, const float *sums)
+PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, const uint8_t *q,
+                                  const float *sums)
 {
     const size_t groups = t->fine ? 2 : 1;
     pn_vf acc = pn_v_zero_f();
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         pn_vf d[16], m[16];
         t->head(rows, offset, d, m);
-        PN_UNROLL for (size_t u = 0; u < t->block_units; u += t->span) {
+        PN_UNROLL
+        for (size_t u = 0; u < t->block_units; u += t->span) {
             pn_vi w[16 * 8];
             t->codes(rows, offset, u, w);
-            PN_UNROLL for (size_t i = 0; i < t->span; i++) {
+            PN_UNROLL
+            for (size_t i = 0; i < t->span; i++) {
                 pn_vi isum[2];
                 pn_tile_unit_dot(w + 16 * i, q + (u0 + u + i) * 64, t->fine, isum);
-                PN_UNROLL for (size_t g = 0; g < groups; g++) {
+                PN_UNROLL
+                for (size_t g = 0; g < groups; g++) {
                     acc = pn_v_fma(d[(u + i) * groups + g], pn_v_float(isum[g]), acc);
                     if (t->minimum)
                         acc = pn_v_fma(m[(u + i) * groups + g], pn_v_set_f(sums[(u0 + u + i) * groups + g]), acc);
@@ -179,16 +178,17 @@ PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units,
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         pn_vf d[16], m[16];
         t->head(rows, offset, d, m);
-        PN_UNROLL for (size_t i = 0; i < t->block_units * groups; i++) {
+        PN_UNROLL
+        for (size_t i = 0; i < t->block_units * groups; i++) {
             pn_v_store_f(s->d[u0 * groups + i][group], d[i]);
-            if (t->minimum)
-                pn_v_store_f(s->m[u0 * groups + i][group], m[i]);
+            if (t->minimum) pn_v_store_f(s->m[u0 * groups + i][group], m[i]);
         }
-        PN_UNROLL for (size_t u = 0; u < t->block_units; u += t->span) {
+        PN_UNROLL
+        for (size_t u = 0; u < t->block_units; u += t->span) {
             pn_vi w[16 * 8];
             t->codes(rows, offset, u, w);
-            PN_UNROLL for (size_t i = 0; i < 16 * t->span; i++)
-                pn_v_store(s->w[(u0 + u) * 16 + i][group], w[i]);
+            PN_UNROLL
+            for (size_t i = 0; i < 16 * t->span; i++) pn_v_store(s->w[(u0 + u) * 16 + i][group], w[i]);
         }
     }
 }
@@ -196,32 +196,37 @@ PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units,
 /* `nc` columns by the unpacked chunk: columns begin at q, sums, scale and lie `stride` bytes apart;
  * total[nc][PN_TILE_ROWS]. `next` is where
  * the columns of the next tile have their activations, asked for meanwhile. */
-PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, size_t units, const uint8_t *q, const uint8_t *sums,
-                               const uint8_t *scale, size_t stride, uintptr_t next, float *total, const size_t nc)
+PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, size_t units, const uint8_t *q,
+                               const uint8_t *sums, const uint8_t *scale, size_t stride, uintptr_t next, float *total,
+                               const size_t nc)
 {
     const size_t groups = t->fine ? 2 : 1, pairs = 16 / groups;
     pn_vf acc[PN_TILE_COLUMNS][2];
-    PN_UNROLL for (size_t c = 0; c < nc; c++)
-        acc[c][0] = acc[c][1] = pn_v_zero_f();
+    PN_UNROLL
+    for (size_t c = 0; c < nc; c++) acc[c][0] = acc[c][1] = pn_v_zero_f();
     for (size_t i = 0; i < units * groups; i++) {
         pn_vi isum[PN_TILE_COLUMNS][2];
         const int32_t(*w)[2][PN_LANES] = s->w + i * pairs;
         const uint8_t *x = q + i * pairs * 4;
-        PN_UNROLL for (size_t c = 0; c < nc; c++) {
+        PN_UNROLL
+        for (size_t c = 0; c < nc; c++) {
             isum[c][0] = isum[c][1] = pn_v_zero();
             __builtin_prefetch((const void *)(next + c * stride + i * pairs * 4), 0, 3);
         }
         for (size_t p = 0; p < pairs; p += 4) {
-            PN_UNROLL for (size_t j = 0; j < 4; j++) {
+            PN_UNROLL
+            for (size_t j = 0; j < 4; j++) {
                 const pn_vi w0 = pn_v_load(w[p + j][0]), w1 = pn_v_load(w[p + j][1]);
-                PN_UNROLL for (size_t c = 0; c < nc; c++) {
+                PN_UNROLL
+                for (size_t c = 0; c < nc; c++) {
                     const pn_vi b = pn_v_bcast32(x + c * stride + (p + j) * 4);
                     isum[c][0] = pn_v_dot16(isum[c][0], w0, b);
                     isum[c][1] = pn_v_dot16(isum[c][1], w1, b);
                 }
             }
         }
-        PN_UNROLL for (size_t c = 0; c < nc; c++) {
+        PN_UNROLL
+        for (size_t c = 0; c < nc; c++) {
             acc[c][0] = pn_v_fma(pn_v_load_f(s->d[i][0]), pn_v_float(isum[c][0]), acc[c][0]);
             acc[c][1] = pn_v_fma(pn_v_load_f(s->d[i][1]), pn_v_float(isum[c][1]), acc[c][1]);
             if (t->minimum) {
@@ -232,7 +237,8 @@ PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, 
             }
         }
     }
-    PN_UNROLL for (size_t c = 0; c < nc; c++) {
+    PN_UNROLL
+    for (size_t c = 0; c < nc; c++) {
         float f, *o = total + c * PN_TILE_ROWS;
         memcpy(&f, scale + c * stride, sizeof f);
         pn_v_store_f(o, pn_v_fma(acc[c][0], pn_v_set_f(f), pn_v_load_f(o)));
@@ -241,10 +247,11 @@ PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, 
 }
 
 /* All columns by the unpacked chunk, in tiles of nearly equal size. */
-PN_INLINE void pn_tile_chunk_many(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_scratch *s, const pn_i16_layout *l,
-                                  size_t chunk, size_t units, float *total)
+PN_INLINE void pn_tile_chunk_many(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_scratch *s,
+                                  const pn_i16_layout *l, size_t chunk, size_t units, float *total)
 {
-    const size_t tiles = (a->columns + PN_TILE_COLUMNS - 1) / PN_TILE_COLUMNS, groups = t->fine ? 2 : 1, stride = a->packed_stride;
+    const size_t tiles = (a->columns + PN_TILE_COLUMNS - 1) / PN_TILE_COLUMNS, groups = t->fine ? 2 : 1,
+                 stride = a->packed_stride;
     for (size_t i = 0, c = 0, nc; i < tiles; i++, c += nc) {
         const uint8_t *x = (const uint8_t *)a->packed + c * stride;
         const uint8_t *q = x + l->q + chunk * 512, *scale = x + l->scale + chunk * 4;
@@ -282,7 +289,7 @@ PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type 
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_TILE_ROWS, c, units, stage);
             pn_tile_unpack(t, rows, units, 0, s);
-            pn_tile_unpack(t, (pn_rows){ rows.base + PN_LANES * rows.stride, rows.stride }, units, 1, s);
+            pn_tile_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
             pn_tile_chunk_many(a, t, s, &l, c, units, total);
         }
         for (size_t c = 0; c < a->columns; c++)
@@ -293,12 +300,9 @@ PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type 
 /* Body of pn_kernel.matmul. */
 PN_INLINE pn_status pn_tile_i16_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
-    if (a->scratch_bytes < pn_tile_scratch_bytes(t, a->columns))
-        return PN_E_ARGUMENT;
-    if (a->columns == 1)
-        pn_tile_one_column(a, t, (uint8_t *)a->scratch);
-    else
-        pn_tile_many_columns(a, t);
+    if (a->scratch_bytes < pn_tile_scratch_bytes(t, a->columns)) return PN_E_ARGUMENT;
+    if (a->columns == 1) pn_tile_one_column(a, t, (uint8_t *)a->scratch);
+    else pn_tile_many_columns(a, t);
     return PN_OK;
 }
 
