@@ -22,17 +22,18 @@ typedef struct work_area {
     int32_t first[PN_QUERIES], last[PN_QUERIES];    /* positions seen, both inclusive */
     uint8_t begin[PN_QUERIES], end[PN_QUERIES];
     uint32_t active[PN_QUERIES];
+    float *unpacked;            /* keys and values of a cache type that needs it */
 } work_area;
 
 static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
-size_t pn_exec_attention_scratch(const pn_plan *plan)
+size_t pn_exec_attention_scratch(const pn_kv *kv)
 {
     size_t widest = 0;
-    for (uint32_t i = 0; i < plan->n_nodes; i++)
-        if (plan->nodes[i].kind == PN_OP_ATTENTION && plan->nodes[i].p.attention.value_size > widest)
-            widest = plan->nodes[i].p.attention.value_size;
-    return round64(sizeof(work_area)) + 2 * round64(PN_QUERIES * widest * sizeof(float));
+    for (uint32_t i = 0; i < kv->n_layers; i++)
+        if (kv->layers[i].value_size > widest)
+            widest = kv->layers[i].value_size;
+    return round64(sizeof(work_area)) + 2 * round64(PN_QUERIES * widest * sizeof(float)) + pn_kv_scratch(kv) * sizeof(float);
 }
 
 /* One block of keys for the queries of the area that see any of it. */
@@ -41,6 +42,7 @@ static void attend_block(const pn_exec *ex, const pn_plan_node *node, work_area 
     const pn_attention_params *p = &node->p.attention;
     int32_t base = block * PN_KV_BLOCK;
     uint32_t n_active = 0;
+    size_t end = 0;
     for (uint32_t i = 0; i < n; i++) {
         int32_t b = w->first[i] > base ? w->first[i] - base : 0;
         int32_t e = w->last[i] < base + PN_KV_BLOCK - 1 ? w->last[i] - base + 1 : PN_KV_BLOCK;
@@ -48,6 +50,7 @@ static void attend_block(const pn_exec *ex, const pn_plan_node *node, work_area 
             continue;
         w->begin[n_active] = (uint8_t)b;
         w->end[n_active] = (uint8_t)e;
+        end = (size_t)e > end ? (size_t)e : end;
         w->active_q[n_active] = w->q[i];
         w->active_acc[n_active] = w->chunk.acc + (size_t)i * p->value_size;
         w->active_m[n_active] = w->chunk.m[i];
@@ -56,8 +59,8 @@ static void attend_block(const pn_exec *ex, const pn_plan_node *node, work_area 
     }
     if (!n_active)
         return;
-    pn_attend a = { .k = pn_kv_keys(ex->kv, node->cache, sequence, block, kv_head),
-                    .v = pn_kv_values(ex->kv, node->cache, sequence, block, kv_head),
+    pn_kv_view view = pn_kv_look(ex->kv, node->cache, sequence, block, kv_head, end, w->unpacked);
+    pn_attend a = { .k = view.k, .v = view.v,
                     .d = p->key_size, .dv = p->value_size, .n = n_active, .q = w->active_q, .begin = w->begin, .end = w->end,
                     .m = w->active_m, .l = w->active_l, .acc = w->active_acc, .scale = p->scale, .softcap = p->softcap };
     (ex->kv->half ? ex->ops->attend_f16 : ex->ops->attend_f32)(&a);
@@ -112,6 +115,7 @@ static work_area *area(void *scratch, uint32_t dv)
     work_area *w = scratch;
     w->chunk.acc = (float *)(void *)((unsigned char *)scratch + round64(sizeof *w));
     w->total.acc = w->chunk.acc + round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
+    w->unpacked = w->total.acc + round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
     return w;
 }
 

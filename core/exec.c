@@ -12,7 +12,7 @@ static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
 static size_t scratch_for(const pn_exec *ex)
 {
-    size_t most = pn_exec_attention_scratch(ex->plan);
+    size_t most = pn_exec_attention_scratch(ex->kv);
     for (uint32_t i = 0; i < ex->n_linears; i++) {
         const pn_linear_run *l = &ex->linears[i];
         size_t cols = (size_t)ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q.cols, n = cols * sizeof(float);

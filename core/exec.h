@@ -142,7 +142,7 @@ static inline float *pn_exec_row(const pn_exec *ex, pn_val v, size_t t)
 /* attend.c: attention of a tile and kv head over all keys, and over one chunk (the last chunk to be done joins them all); scratch it needs. */
 void pn_exec_attention(const pn_exec *ex, const pn_plan_node *node, uint32_t tile, uint32_t kv_head, void *scratch);
 void pn_exec_attention_chunk(const pn_exec *ex, const pn_plan_node *node, uint32_t tile, uint32_t kv_head, uint32_t chunk, void *scratch);
-size_t pn_exec_attention_scratch(const pn_plan *plan);
+size_t pn_exec_attention_scratch(const pn_kv *kv);
 pn_status pn_partials_init(pn_partials *p, const pn_plan *plan, int32_t context, pn_error *err);
 void pn_partials_free(pn_partials *p);
 /* rope.c: fill the table's frequencies and magnitude for a context length. */

@@ -2,15 +2,26 @@
 #include "kv.h"
 
 #include "alloc.h"
+#include "registry.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
+/* Bytes of one key or value of n elements; 0 when the type cannot hold it. */
+static size_t row_bytes(const pn_kv *kv, uint32_t n)
+{
+    if (!kv->quant)
+        return (size_t)n * (kv->half ? 2 : 4);
+    if (n % kv->quant->block_elems)
+        return 0;
+    return kv->quant->row_bytes ? (size_t)kv->quant->row_bytes(n) : (size_t)n / kv->quant->block_elems * kv->quant->block_bytes;
+}
+
 static pn_status layout(pn_kv *kv, const pn_plan *plan, pn_error *err)
 {
-    size_t element = kv->half ? 2 : 4, at = 0;
+    size_t at = 0;
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         const pn_plan_node *n = &plan->nodes[i];
         if (n->kind == PN_OP_CUSTOM && n->op->state_bytes) {
@@ -29,8 +40,11 @@ static pn_status layout(pn_kv *kv, const pn_plan *plan, pn_error *err)
         l->n_kv_heads = a->n_kv_heads;
         l->key_size = a->key_size;
         l->value_size = a->value_size;
-        l->k_head = (size_t)a->key_size * PN_KV_BLOCK * element;
-        l->v_head = (size_t)a->value_size * PN_KV_BLOCK * element;
+        l->k_head = row_bytes(kv, a->key_size) * PN_KV_BLOCK;
+        l->v_head = row_bytes(kv, a->value_size) * PN_KV_BLOCK;
+        if (!l->k_head || !l->v_head)
+            return pn_fail(err, PN_E_UNSUPPORTED, "KV cache type '%s' stores blocks of %" PRIu32 " elements, but heads have %" PRIu32 " and %"
+                           PRIu32 ": set [runtime] kv to f16 or f32", kv->quant->name, kv->quant->block_elems, a->key_size, a->value_size);
         l->k_offset = at;
         l->v_offset = round64(at + l->k_head * l->n_kv_heads);
         at = round64(l->v_offset + l->v_head * l->n_kv_heads);
@@ -74,13 +88,28 @@ static pn_status reserve(pn_kv *kv, const pn_plan *plan, pn_error *err)
     return PN_OK;
 }
 
+static pn_status find_type(pn_kv *kv, const pn_runtime *rt, const char *type, pn_error *err)
+{
+    kv->half = !strcmp(type, "f16");
+    if (kv->half || !strcmp(type, "f32"))
+        return PN_OK;
+    const pn_reg_entry *e = pn_registry_find(rt, PN_KIND_QUANT, type);
+    if (!e) {
+        pn_registry_missing(rt, PN_KIND_QUANT, pn_str_from(type), err);
+        return err ? pn_error_wrap(err, "KV cache type '%s' ([runtime] kv)", type) : PN_E_UNSUPPORTED;
+    }
+    kv->quant = e->item;
+    if (!kv->quant->quantize)
+        return pn_fail(err, PN_E_UNSUPPORTED, "KV cache type '%s' ([runtime] kv) cannot be made here, only read: choose f16 or f32", type);
+    return PN_OK;
+}
+
 pn_status pn_kv_create(const pn_plan *plan, const char *type, int32_t context, int32_t n_sequences, pn_kv **out, pn_error *err)
 {
     pn_kv *kv = pn_calloc(1, sizeof *kv);
     pn_status st;
     if (!kv)
         return pn_fail(err, PN_E_NOMEM, "no memory for a KV cache");
-    kv->half = !strcmp(type, "f16");
     kv->context = context;
     kv->n_sequences = n_sequences;
     kv->n_layers = plan->n_caches;
@@ -89,8 +118,9 @@ pn_status pn_kv_create(const pn_plan *plan, const char *type, int32_t context, i
     kv->layers = pn_calloc(plan->n_caches, sizeof *kv->layers);
     kv->state_bytes = pn_calloc(plan->n_states, sizeof *kv->state_bytes);
     kv->states = pn_calloc((size_t)plan->n_states * (size_t)n_sequences, sizeof *kv->states);
-    if (!kv->half && strcmp(type, "f32"))
-        st = pn_fail(err, PN_E_UNSUPPORTED, "KV cache type '%s': this version stores f16 or f32; set [runtime] kv to one of them", type);
+    st = find_type(kv, plan->runtime, type, err);
+    if (st)
+        ;
     else if (!kv->layers || !kv->state_bytes || !kv->states)
         st = pn_fail(err, PN_E_NOMEM, "no memory for a KV cache");
     else if ((int64_t)kv->blocks_per_sequence * n_sequences > INT32_MAX)
@@ -194,34 +224,115 @@ void pn_kv_copy(pn_kv *kv, int32_t from, int32_t to)
     }
 }
 
+/* Where the key or value of a position lies: its block's part for (layer, head). */
+static unsigned char *keys(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+{
+    return block(kv, *entry(kv, sequence, index)) + kv->layers[layer].k_offset + head * kv->layers[layer].k_head;
+}
+
+static unsigned char *values(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+{
+    return block(kv, *entry(kv, sequence, index)) + kv->layers[layer].v_offset + head * kv->layers[layer].v_head;
+}
+
+/* quantize cannot fail here: sizes were checked when the cache was made. */
+static void store_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *kb, size_t j, const float *key)
+{
+    if (kv->quant)
+        kv->quant->quantize(key, NULL, kb + j * (l->k_head / PN_KV_BLOCK), l->key_size, NULL);
+    else if (kv->half)
+        ops->store_key_f16(key, l->key_size, j, (uint16_t *)(void *)kb);
+    else
+        ops->store_key_f32(key, l->key_size, j, (float *)(void *)kb);
+}
+
+static void store_value(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *vb, size_t j, const float *v)
+{
+    unsigned char *to = vb + j * (l->v_head / PN_KV_BLOCK);
+    if (kv->quant)
+        kv->quant->quantize(v, NULL, to, l->value_size, NULL);
+    else if (kv->half)
+        ops->f16_from_f32(v, l->value_size, (uint16_t *)(void *)to);
+    else
+        memcpy(to, v, l->value_size * sizeof(float));
+}
+
 void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k, const float *v)
 {
     const pn_kv_layer *l = &kv->layers[layer];
-    unsigned char *b = block(kv, *entry(kv, sequence, position / PN_KV_BLOCK));
+    int32_t index = position / PN_KV_BLOCK;
     size_t j = (size_t)(position % PN_KV_BLOCK);
     for (uint32_t h = 0; h < l->n_kv_heads; h++) {
-        unsigned char *kb = b + l->k_offset + h * l->k_head, *vb = b + l->v_offset + h * l->v_head;
-        const float *vh = v + (size_t)h * l->value_size;
-        if (kv->half) {
-            ops->store_key_f16(k + (size_t)h * l->key_size, l->key_size, j, (uint16_t *)(void *)kb);
-            ops->f16_from_f32(vh, l->value_size, (uint16_t *)(void *)vb + j * l->value_size);
-        } else {
-            ops->store_key_f32(k + (size_t)h * l->key_size, l->key_size, j, (float *)(void *)kb);
-            memcpy((float *)(void *)vb + j * l->value_size, vh, l->value_size * sizeof(float));
-        }
+        store_key(kv, ops, l, keys(kv, layer, sequence, index, h), j, k + (size_t)h * l->key_size);
+        store_value(kv, ops, l, values(kv, layer, sequence, index, h), j, v + (size_t)h * l->value_size);
     }
 }
 
-const void *pn_kv_keys(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+size_t pn_kv_scratch(const pn_kv *kv)
 {
-    const pn_kv_layer *l = &kv->layers[layer];
-    return block(kv, *entry(kv, sequence, index)) + l->k_offset + head * l->k_head;
+    size_t most = 0;
+    for (uint32_t i = 0; i < kv->n_layers && kv->quant; i++) {
+        size_t n = (size_t)kv->layers[i].key_size * (PN_KV_BLOCK + 1) + (size_t)kv->layers[i].value_size * PN_KV_BLOCK;
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
-const void *pn_kv_values(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head)
+pn_kv_view pn_kv_look(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head, size_t end, float *scratch)
 {
     const pn_kv_layer *l = &kv->layers[layer];
-    return block(kv, *entry(kv, sequence, index)) + l->v_offset + head * l->v_head;
+    const unsigned char *k = keys(kv, layer, sequence, index, head), *v = values(kv, layer, sequence, index, head);
+    if (!kv->quant)
+        return (pn_kv_view){ k, v };
+    float *turned = scratch, *rows = turned + (size_t)l->key_size * PN_KV_BLOCK, *key = rows + (size_t)l->value_size * PN_KV_BLOCK;
+    for (size_t j = 0; j < end; j++) {
+        kv->quant->dequantize(k + j * (l->k_head / PN_KV_BLOCK), key, l->key_size);
+        for (size_t i = 0; i < l->key_size; i++)
+            turned[i * PN_KV_BLOCK + j] = key[i];
+        kv->quant->dequantize(v + j * (l->v_head / PN_KV_BLOCK), rows + j * l->value_size, l->value_size);
+    }
+    return (pn_kv_view){ turned, rows };
+}
+
+/* One key as floats, from wherever it lies. */
+static void load_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, const unsigned char *kb, size_t j, float *key)
+{
+    if (kv->quant) {
+        kv->quant->dequantize(kb + j * (l->k_head / PN_KV_BLOCK), key, l->key_size);
+        return;
+    }
+    for (size_t i = 0; i < l->key_size; i++) {
+        if (kv->half)
+            ops->f32_from_f16((const uint16_t *)(const void *)kb + i * PN_KV_BLOCK + j, 1, key + i);
+        else
+            key[i] = ((const float *)(const void *)kb)[i * PN_KV_BLOCK + j];
+    }
+}
+
+void pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn, const void *arg, float *row)
+{
+    int32_t length = kv->length[sequence];
+    /* Blocks that are written must be this sequence's own. */
+    if (length > keep + drop) {
+        kv->length[sequence] = keep;
+        pn_kv_extend(kv, sequence, length - keep);
+    }
+    for (uint32_t layer = 0; layer < kv->n_layers; layer++) {
+        const pn_kv_layer *l = &kv->layers[layer];
+        size_t v_row = l->v_head / PN_KV_BLOCK;
+        for (int32_t from = keep + drop; from < length; from++) {
+            int32_t to = from - drop;
+            size_t fj = (size_t)(from % PN_KV_BLOCK), tj = (size_t)(to % PN_KV_BLOCK);
+            for (uint32_t h = 0; h < l->n_kv_heads; h++) {
+                load_key(kv, ops, l, keys(kv, layer, sequence, from / PN_KV_BLOCK, h), fj, row);
+                turn(arg, layer, row);
+                store_key(kv, ops, l, keys(kv, layer, sequence, to / PN_KV_BLOCK, h), tj, row);
+                memcpy(values(kv, layer, sequence, to / PN_KV_BLOCK, h) + tj * v_row,
+                       values(kv, layer, sequence, from / PN_KV_BLOCK, h) + fj * v_row, v_row);
+            }
+        }
+    }
+    pn_kv_trim(kv, sequence, length - drop);
 }
 
 uint64_t pn_kv_bytes(const pn_kv *kv) { return (uint64_t)kv->n_blocks * kv->block_bytes; }

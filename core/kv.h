@@ -13,7 +13,8 @@ typedef struct pn_kv_layer {
 } pn_kv_layer;
 
 typedef struct pn_kv {
-    int half;                       /* 1: f16, 0: f32 */
+    int half;                       /* 1: f16, 0: f32 or `quant` */
+    const pn_quant *quant;          /* another type: a row of blocks per key and value, unpacked when attended; else NULL */
     int32_t context, n_sequences;
     uint32_t n_layers;
     pn_kv_layer *layers;
@@ -30,7 +31,7 @@ typedef struct pn_kv {
     unsigned char **states;         /* [state * n_sequences + sequence] */
 } pn_kv;
 
-/* kv: "f16" or "f32". */
+/* kv: "f16", "f32" or a loaded type that can quantize rows of the heads' sizes. */
 pn_status pn_kv_create(const pn_plan *plan, const char *kv, int32_t context, int32_t n_sequences, pn_kv **out, pn_error *err);
 void pn_kv_destroy(pn_kv *kv);
 /* Make position `length` .. `length + n - 1` of a sequence writable (fresh or unshared blocks) and count them in. Never fails when they lie inside the
@@ -39,11 +40,20 @@ void pn_kv_extend(pn_kv *kv, int32_t sequence, int32_t n);
 /* Forget positions >= length. */
 void pn_kv_trim(pn_kv *kv, int32_t sequence, int32_t length);
 void pn_kv_copy(pn_kv *kv, int32_t from, int32_t to);
+/* Drop positions keep .. keep + drop - 1: what follows moves down by `drop`, and turn(arg, layer, head's keys as floats) re-rotates each moved key for its new
+ * position. keep + drop <= length. `row`: room for the longest key or value, as floats. */
+typedef void (*pn_kv_turn)(const void *arg, uint32_t layer, float *key);
+void pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn, const void *arg, float *row);
 /* Write one token's keys [n_kv_heads][key_size] and values [n_kv_heads][value_size] of a layer. */
 void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k, const float *v);
-/* Keys and values of a head in the block that holds positions index * PN_KV_BLOCK ... */
-const void *pn_kv_keys(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head);
-const void *pn_kv_values(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head);
+/* Keys [key_size][PN_KV_BLOCK] and values [PN_KV_BLOCK][value_size] of a head in the block that holds positions index * PN_KV_BLOCK ..., of type f16 when kv->half,
+ * else f32. Other types are unpacked to `scratch`, pn_kv_scratch bytes; positions from `end` on may be left out. */
+typedef struct pn_kv_view {
+    const void *k, *v;
+} pn_kv_view;
+pn_kv_view pn_kv_look(const pn_kv *kv, uint32_t layer, int32_t sequence, int32_t index, uint32_t head, size_t end, float *scratch);
+/* Floats of scratch for pn_kv_look: 0 when nothing needs unpacking. */
+size_t pn_kv_scratch(const pn_kv *kv);
 uint64_t pn_kv_bytes(const pn_kv *kv);
 
 #endif

@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #define DEFAULT_CONTEXT_LIMIT 4096  /* tokens, when the model was trained for more and nobody asked for more */
 
@@ -240,6 +241,83 @@ pn_status pn_session_trim(pn_session *s, int32_t sequence, int32_t length, pn_er
         return pn_fail(err, PN_E_STATE, "this model keeps a state that cannot be cut short: trim to 0 and evaluate again");
     pn_kv_trim(s->kv, sequence, length);
     return PN_OK;
+}
+
+/* Re-rotates keys for positions `drop` lower. */
+typedef struct turn_back {
+    const pn_exec *ex;
+    const uint32_t *rope_of;    /* [KV layer] plan node of the rope that made its keys, or UINT32_MAX */
+    float *cosine, *sine;       /* [table] one after the other, most pairs each */
+    size_t stride;
+} turn_back;
+
+static void turn(const void *arg, uint32_t layer, float *key)
+{
+    const turn_back *t = arg;
+    if (t->rope_of[layer] == UINT32_MAX)
+        return;
+    const pn_plan_node *n = &t->ex->plan->nodes[t->rope_of[layer]];
+    const pn_rope_params *p = &n->p.rope;
+    t->ex->ops->rope(key, 1, p->head_size, p->n_dims, p->pairing, t->cosine + n->cache * t->stride, t->sine + n->cache * t->stride);
+}
+
+/* Which rope made the keys of each cache layer: the attention's k must be a rope's result, or not depend on the position at all. */
+static pn_status find_ropes(const pn_plan *plan, uint32_t *rope_of, pn_error *err)
+{
+    for (uint32_t i = 0; i < plan->n_nodes; i++) {
+        const pn_plan_node *n = &plan->nodes[i];
+        if (n->kind != PN_OP_ATTENTION)
+            continue;
+        uint32_t maker = plan->values[n->inputs[1]].node;
+        rope_of[n->cache] = plan->nodes[maker].kind == PN_OP_ROPE ? maker : UINT32_MAX;
+        if (plan->nodes[maker].kind == PN_OP_CUSTOM)
+            return pn_fail(err, PN_E_UNSUPPORTED, "the keys of layer %" PRIu32 " are made by '%s', which cannot be undone: this model's context "
+                           "cannot be shifted", n->layer, pn_plan_op_name(&plan->nodes[maker]));
+    }
+    return PN_OK;
+}
+
+static pn_status shift(pn_session *s, int32_t sequence, int32_t keep, int32_t drop, pn_error *err)
+{
+    const pn_exec *ex = s->exec;
+    turn_back t = { .ex = ex };
+    size_t widest = 0;
+    for (uint32_t i = 0; i < ex->plan->n_ropes; i++)
+        t.stride = ex->ropes[i].n_pairs > t.stride ? ex->ropes[i].n_pairs : t.stride;
+    for (uint32_t i = 0; i < s->kv->n_layers; i++)
+        widest = s->kv->layers[i].key_size > widest ? s->kv->layers[i].key_size : widest;
+    size_t tables = ex->plan->n_ropes * t.stride;
+    float *room = pn_calloc(2 * tables + widest, sizeof *room);
+    uint32_t *rope_of = pn_calloc(s->kv->n_layers, sizeof *rope_of);
+    pn_status st = room && rope_of ? find_ropes(ex->plan, rope_of, err) : pn_fail(err, PN_E_NOMEM, "no memory to shift a context");
+    if (!st) {
+        t.rope_of = rope_of;
+        t.cosine = room;
+        t.sine = room + tables;
+        /* The magnitude is in the keys already: turn only. */
+        for (uint32_t i = 0; i < ex->plan->n_ropes; i++) {
+            for (uint32_t k = 0; k < ex->ropes[i].n_pairs; k++) {
+                t.cosine[i * t.stride + k] = (float)cos(-drop * ex->ropes[i].frequency[k]);
+                t.sine[i * t.stride + k] = (float)sin(-drop * ex->ropes[i].frequency[k]);
+            }
+        }
+        pn_kv_shift(s->kv, ex->ops, sequence, keep, drop, turn, &t, room + 2 * tables);
+    }
+    pn_free(room);
+    pn_free(rope_of);
+    return st;
+}
+
+pn_status pn_session_shift(pn_session *s, int32_t sequence, int32_t keep, int32_t drop, pn_error *err)
+{
+    if (!valid(s, sequence))
+        return pn_fail(err, PN_E_RANGE, "sequence %" PRId32 " is not in 0 to %" PRId32, sequence, s->n_sequences - 1);
+    int32_t length = s->kv->length[sequence];
+    if (keep < 0 || drop < 0 || keep > length || drop > length - keep)
+        return pn_fail(err, PN_E_RANGE, "keeping %" PRId32 " and dropping %" PRId32 " of %" PRId32 " tokens is not possible", keep, drop, length);
+    if (s->kv->n_states)
+        return pn_fail(err, PN_E_STATE, "this model keeps a state that cannot be shifted: trim to 0 and evaluate again");
+    return drop ? shift(s, sequence, keep, drop, err) : PN_OK;
 }
 
 pn_status pn_session_copy(pn_session *s, int32_t from, int32_t to, pn_error *err)

@@ -1,6 +1,6 @@
 /* Test plugin: two operations of its own (one local to a token, one over units with a state per sequence) and an architecture that
  * uses them; a quantization type without any kernel. */
-#include <pantheon/kit/plan.h>
+#include <pantheon/kit/decoder.h>
 
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
 
@@ -73,6 +73,22 @@ static pn_status build(const pn_host *host, pn_plan *plan, const void *params, p
     return w.status;
 }
 
+/* ---- architecture: the first layer of a llama alone: its keys depend on nothing but token and position ------------------------- */
+
+static pn_status configure_one(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
+{
+    (void)name;
+    pn_status st = pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, params, err);
+    if (!st)
+        ((pn_decoder *)*params)->n_layers = 1;
+    return st;
+}
+
+static pn_status build_one(const pn_host *host, pn_plan *plan, const void *params, pn_error *err)
+{
+    return pn_decoder_build(host, plan, params, err);
+}
+
 /* ---- a type without kernels: blocks of 32 bytes after a half-precision scale ---------------------------------------------------- */
 
 static float half_to_float(uint16_t h)
@@ -107,11 +123,14 @@ static pn_status start(const pn_host *host, pn_error *err)
                                .shape = same_width, .state_bytes = state_bytes, .units = units, .run = recur };
     static const pn_arch arch = { .struct_size = sizeof arch, .n_names = 1, .names = names, .summary = "test", .configure = configure,
                                   .build = build, .release = release };
+    static const char *const one_names[] = { "test-one-layer" };
+    static const pn_arch one_layer = { .struct_size = sizeof one_layer, .n_names = 1, .names = one_names, .summary = "test",
+                                       .configure = configure_one, .build = build_one, .release = pn_decoder_release };
     static const pn_quant quant = { .struct_size = sizeof quant, .name = "plain8", .summary = "test", .block_elems = 32,
                                     .block_bytes = 34, .dequantize = dequantize };
     pn_status st;
     if ((st = pn_host_register_op(host, &one, err)) || (st = pn_host_register_op(host, &two, err)) ||
-        (st = pn_host_register_quant(host, &quant, err)))
+        (st = pn_host_register_quant(host, &quant, err)) || (st = pn_host_register_arch(host, &one_layer, err)))
         return st;
     return pn_host_register_arch(host, &arch, err);
 }

@@ -23,6 +23,15 @@
             fail_msg("%s: status %d: %s", #call, (int)status_, error_.message);                                        \
     } while (0)
 
+/* The test plugin with operations, architectures and a type of its own. */
+static inline const char *fixture_words(void)
+{
+    static char path[4096];
+    const char *build = getenv("PN_BUILD");
+    snprintf(path, sizeof path, "%s/tests/test-plugins/own_words.so", build ? build : "build");
+    return path;
+}
+
 /* A runtime with the plugins in $PN_BUILD/plugins; `set` is a list of "section.key", "value" pairs ended by NULL, or NULL. */
 static inline pn_runtime *fixture_runtime(const char *const *set)
 {

@@ -5,14 +5,6 @@
 
 #include <math.h>
 
-static const char *words_plugin(void)
-{
-    static char path[4096];
-    const char *build = getenv("PN_BUILD");
-    snprintf(path, sizeof path, "%s/tests/test-plugins/own_words.so", build ? build : "build");
-    return path;
-}
-
 /* ---- operations of plugins ------------------------------------------------------------------------------------------------ */
 
 #define WIDTH_MAX 1024
@@ -38,7 +30,7 @@ static double expected_logit(pn_file *file, const double *state, uint32_t width,
 
 static void operations_of_plugins(void **unused)
 {
-    const char *set[] = { "plugins.load", words_plugin(), "arch.alias.llama", "test-words", NULL };
+    const char *set[] = { "plugins.load", fixture_words(), "arch.alias.llama", "test-words", NULL };
     pn_runtime *rt = fixture_runtime(set);
     pn_model *m = NULL;
     pn_session *s = NULL;
@@ -111,7 +103,7 @@ static float *logits_of(const char *const *set, int32_t threads, size_t *n)
 
 static void type_without_kernel(void **unused)
 {
-    const char *set[] = { "plugins.load", words_plugin(), "quant.alias.8", "plain8", NULL };
+    const char *set[] = { "plugins.load", fixture_words(), "quant.alias.8", "plain8", NULL };
     size_t n = 0;
     double square = 0, difference = 0;
     (void)unused;

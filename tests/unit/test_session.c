@@ -1,6 +1,8 @@
 /* Sessions on the golden llama model: the same bits whatever the cut, several sequences, trim and copy, refusals, cancellation. */
 #include "fixture.h"
 
+#include <math.h>
+
 #define N 24    /* tokens of the test text */
 
 static pn_runtime *runtime;
@@ -234,6 +236,101 @@ static void long_contexts_same_bits(void **state)
     pn_session_destroy(b);
 }
 
+/* One layer's keys depend on token and position alone: after a shift they must be those of the shortened text. */
+static void shifted_keys_are_turned(void **state)
+{
+    const char *set[] = { "plugins.load", fixture_words(), "arch.alias.llama", "test-one-layer", NULL };
+    const char *types[] = { "f32", "f16" };
+    const double bounds[] = { 1e-4, 2e-2 };
+    pn_runtime *rt = fixture_runtime(set);
+    pn_model *m = NULL;
+    (void)state;
+    assert_ok(pn_model_open(rt, FIXTURE_MODEL, &m, err));
+    for (int type = 0; type < 2; type++) {
+        pn_session *s = NULL;
+        pn_session_options o = PN_OPTIONS_INIT(pn_session_options);
+        int32_t ids[200], kept[200], n = 0;
+        double worst = 0;
+        o.sequences = 3;
+        o.context = 256;
+        o.kv = types[type];
+        assert_ok(pn_session_create(m, &o, &s, err));
+        for (int i = 0; i < 200; i++)
+            ids[i] = (i * 29 + 3) % vocab;
+        for (int i = 0; i < 200; i++)
+            if (i < 5 || i >= 5 + 90)
+                kept[n++] = ids[i];
+        for (int at = 0; at < 199; at += 100) {
+            assert_ok(eval(s, ids + at, at ? 99 : 100, 0, 0, err));
+            if (at == 0)
+                assert_ok(eval(s, kept, n - 1, 1, 0, err));
+        }
+        assert_ok(pn_session_copy(s, 0, 2, err));
+        assert_int_equal(pn_session_shift(s, 0, 5, 195, NULL), PN_E_RANGE);
+        assert_ok(pn_session_shift(s, 0, 5, 90, err));
+        assert_int_equal(pn_session_length(s, 0), n - 1);
+        pn_token t[2] = { { .token = ids[199], .position = -1, .sequence = 0, .wants_logits = 1 },
+                          { .token = ids[199], .position = -1, .sequence = 1, .wants_logits = 1 } };
+        assert_ok(pn_session_eval(s, t, 2, err));
+        for (int32_t i = 0; i < vocab; i++) {
+            double d = fabs((double)pn_session_logits(s, 0)[i] - (double)pn_session_logits(s, 1)[i]);
+            worst = d > worst ? d : worst;
+        }
+        if (!(worst < bounds[type]))
+            fail_msg("%s: logits differ by %g", types[type], worst);
+        /* the copy still has what was dropped */
+        assert_int_equal(pn_session_length(s, 2), 199);
+        assert_ok(pn_session_shift(s, 1, 0, n, err));
+        assert_int_equal(pn_session_length(s, 1), 0);
+        pn_session_destroy(s);
+    }
+    pn_model_destroy(m);
+    pn_runtime_destroy(rt);
+}
+
+/* The golden model's heads have 16 elements: a type of 32-element blocks cannot hold them, and says so. */
+static void cache_of_another_type(void **state)
+{
+    pn_runtime *rt = fixture_runtime(NULL);
+    pn_model *m = NULL;
+    pn_session *s = NULL;
+    pn_session_options o = PN_OPTIONS_INIT(pn_session_options);
+    pn_error e = { 0 };
+    pn_token t[100];
+    float *exact;
+    double square = 0, difference = 0;
+    (void)state;
+    o.kv = "q8_0";
+    assert_int_equal(pn_session_create(model, &o, &s, &e), PN_E_UNSUPPORTED);
+    assert_non_null(strstr(e.message, "32 elements"));
+    assert_ok(pn_model_open(rt, "tests/data/quantized/llama-Q8_0/model.gguf", &m, err));
+    exact = calloc((size_t)pn_model_vocab(m), sizeof *exact);
+    for (int i = 0; i < 100; i++)
+        t[i] = (pn_token){ .token = i * 7 % pn_model_vocab(m), .position = i, .wants_logits = i == 99 };
+    const char *types[] = { "f32", "q8_0", "q8_0" };
+    for (int pass = 0; pass < 3; pass++) {
+        o.kv = types[pass];
+        o.threads = pass + 1;
+        assert_ok(pn_session_create(m, &o, &s, err));
+        assert_ok(pn_session_eval(s, t, pass == 2 ? 60 : 100, err));
+        for (int i = 60; pass == 2 && i < 100; i++)
+            assert_ok(pn_session_eval(s, t + i, 1, err));
+        const float *l = pn_session_logits(s, 0);
+        for (int32_t i = 0; pass == 1 && i < pn_model_vocab(m); i++) {
+            square += (double)exact[i] * (double)exact[i];
+            difference += ((double)exact[i] - (double)l[i]) * ((double)exact[i] - (double)l[i]);
+        }
+        if (pass == 2)
+            assert_memory_equal(exact, l, (size_t)pn_model_vocab(m) * sizeof *exact);
+        memcpy(exact, l, (size_t)pn_model_vocab(m) * sizeof *exact);
+        pn_session_destroy(s);
+    }
+    assert_true(difference > 0 && difference < 1e-3 * square);
+    free(exact);
+    pn_model_destroy(m);
+    pn_runtime_destroy(rt);
+}
+
 static void descriptions(void **state)
 {
     pn_session *s = session(1, 8, 1);
@@ -259,6 +356,8 @@ int main(void)
         cmocka_unit_test(cancelled_evaluations_are_undone),
         cmocka_unit_test(options_out_of_range),
         cmocka_unit_test(long_contexts_same_bits),
+        cmocka_unit_test(shifted_keys_are_turned),
+        cmocka_unit_test(cache_of_another_type),
         cmocka_unit_test(descriptions),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

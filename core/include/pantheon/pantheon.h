@@ -24,15 +24,21 @@
 #include <pantheon/kit/types.h>
 #include <pantheon/plugin.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define PN_VERSION "0.1.0"
 #ifdef __cplusplus
-#define PN_OPTIONS_INIT(type) type{ static_cast<uint32_t>(sizeof(type)) }
+template <class T> static inline T pn_options_init()
+{
+    T t = T();
+    t.struct_size = static_cast<uint32_t>(sizeof(T));
+    return t;
+}
+#define PN_OPTIONS_INIT(type) pn_options_init<type>()
 #else
 #define PN_OPTIONS_INIT(type) (type){ .struct_size = (uint32_t)sizeof(type) }
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 /* The library's version, e.g. "0.1.0". */
@@ -263,6 +269,10 @@ PN_API int32_t pn_session_threads(const pn_session *session);
 PN_API int32_t pn_session_length(const pn_session *session, int32_t sequence);
 /* Forget positions >= length (0 empties it). PN_E_STATE when keys that would be needed were evicted. */
 PN_API pn_status pn_session_trim(pn_session *session, int32_t sequence, int32_t length, pn_error *err);
+/* Drop positions keep .. keep + drop - 1 and move what follows down, turning its keys to their new positions. What follows was computed while it
+ * could see the dropped tokens, so later results are not those of a text without them. PN_E_STATE, PN_E_UNSUPPORTED where a model's state
+ * cannot be moved. */
+PN_API pn_status pn_session_shift(pn_session *session, int32_t sequence, int32_t keep, int32_t drop, pn_error *err);
 /* Make `to` a copy of `from` (what `to` held is forgotten). */
 PN_API pn_status pn_session_copy(pn_session *session, int32_t from, int32_t to, pn_error *err);
 /* Which kernel each weight uses and why, one line each; as pn_model_describe. */
