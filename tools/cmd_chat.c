@@ -170,7 +170,7 @@ static int answer(chat *c, const char *text)
     reason = generate_text(&c->g, ids.data, ids.count, false, &err);
     tool_interrupt_catch(false);
     pn_ids_free(&ids);
-    if (c->g.wrote || c->g.made == 0)
+    if (c->g.wrote || c->g.answer_size == 0)
         putchar('\n');
     if (tool_finish() != 0)
         return 1;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 struct line_reader {
@@ -121,8 +122,6 @@ static bool open_terminal(line_reader *r, const char *history_name)
     el_set(r->el, EL_ADDFN, "pantheon-cancel", "forget the line", cancel);
     el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(r->el, NULL);
-    /* Ctrl-C is a key while a line is edited, and a signal otherwise. */
-    el_set(r->el, EL_SETTY, "-d", "intr=", NULL);
     el_set(r->el, EL_BIND, "^C", "pantheon-cancel", NULL);
     r->path = history_path(history_name);
     if (r->path)
@@ -180,6 +179,23 @@ static int keep(line_reader *r, size_t at, const char *text, size_t n)
     return LINE_OK;
 }
 
+/* While a line is edited Ctrl-C is a key, otherwise a signal. libedit takes over what it finds set when it begins. */
+static const char *edit(line_reader *r, int *count)
+{
+    struct termios before, now;
+    const char *text;
+    bool known = tcgetattr(STDIN_FILENO, &before) == 0;
+    if (known) {
+        now = before;
+        now.c_cc[VINTR] = _POSIX_VDISABLE;
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
+    }
+    text = el_gets(r->el, count);
+    if (known)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+    return text;
+}
+
 static int read_terminal(line_reader *r, const char *prompt, char **out)
 {
     HistEvent event;
@@ -188,7 +204,7 @@ static int read_terminal(line_reader *r, const char *prompt, char **out)
     r->prompt = prompt;
     while (more) {
         int count = 0;
-        const char *text = el_gets(r->el, &count);
+        const char *text = edit(r, &count);
         size_t n = text && count > 0 ? strlen(text) : 0;
         if (r->cancelled) {
             r->cancelled = false;

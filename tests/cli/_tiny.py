@@ -103,7 +103,7 @@ def tokens_of(text):
     return [FIRST_BYTE + b for b in text.encode()]
 
 
-def tiny(path, bos=True, context=256):
+def tiny(path, bos=True, context=256, template=True):
     """Write a model of 320 tokens: three control tokens, the 256 bytes, and fillers that no text gives."""
     with open(os.path.join(ROOT, 'tests', 'data', 'graph', 'llama', 'model.gguf'), 'rb') as f:
         data = f.read()
@@ -135,7 +135,8 @@ def tiny(path, bos=True, context=256):
     values[b'tokenizer.ggml.merges'] = (9, (8, []))
     values[b'tokenizer.ggml.eos_token_id'] = (4, STOP)
     values[b'tokenizer.ggml.add_bos_token'] = (7, False)
-    values[b'tokenizer.chat_template'] = (8, TEMPLATE.encode())
+    if template:
+        values[b'tokenizer.chat_template'] = (8, TEMPLATE.encode())
     if bos:
         values[b'tokenizer.ggml.bos_token_id'] = (4, START)
     head = struct.pack('<IIQQ', 0x46554747, version, n_tensors, len(values))

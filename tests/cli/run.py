@@ -26,7 +26,7 @@ def where_it_ends(m):
     t.expect('-n that is no number', t.run(*base, '-n', 'many'), 2, b'', ['-n', 'many'])
     # 60 of 64 positions are the prompt's: four are left.
     r = t.run('run', m, '-t', 1, '-p', 'x' * 60, '-n', 100, '--context', 64, *t.ENDLESS)
-    t.expect('the end of the context is said', r, 0, None, 'the context of 64 tokens is full (60 of the prompt, 4 made)')
+    t.expect('the end of the context is said', r, 0, None, 'context of 64 tokens is full (60 of the prompt, 4 made)')
     r = t.run('run', m, '-t', 1, '-p', 'x' * 63, '-n', 100, '--context', 64, *t.ENDLESS)
     t.expect('one position left: one token', r, 0, None, '(63 of the prompt, 1 made)')
     for n in (64, 500):
@@ -35,7 +35,8 @@ def where_it_ends(m):
     r = t.run('run', m, '-t', 1, '-p', 'x', *t.ENDLESS)
     t.expect('without -n: until the context is full', r, 0, None, 'the context of 256 tokens is full')
     # Ends at the end token, which gives no text: the model is made to choose it.
-    t.expect('the end token ends it', t.run(*base, '--set', f'sampling.bias.{t.STOP}=1000', '-v'), 0, b'', '0 tokens made')
+    r = t.run(*base, '--set', f'sampling.bias.{t.STOP}=1000', '-v')
+    t.expect('the end token ends it', r, 0, b'', '0 tokens made')
 
 
 def prompts(m, no_bos, folder):
@@ -50,7 +51,8 @@ def prompts(m, no_bos, folder):
     t.expect('-f that is a folder', t.run('run', m, '-f', folder, *args), 1, b'', folder)
     t.expect('no text', t.run('run', m), 2, b'', 'a text is wanted')
     t.expect('two texts', t.run('run', m, '-p', 'a', '-f', file), 2, b'', 'one is wanted')
-    t.expect('--special with --chat', t.run('run', m, '-p', 'a', '--chat', '--special'), 2, b'', 'never a control token')
+    r = t.run('run', m, '-p', 'a', '--chat', '--special')
+    t.expect('--special with --chat', r, 2, b'', 'never a control token')
     r = t.run('run', m, '-p', '', *args)
     t.check('an empty text begins with the start token', r.returncode == 0 and r.stdout, t.why(r))
     t.expect('an empty text without a start token', t.run('run', no_bos, '-p', '', *args), 1, b'', 'no start token')
@@ -93,10 +95,12 @@ def sampling(m, folder):
     with open(ini, 'a') as f:
         f.write(f'[plugins]\ninclude = {letters}\n')
     r = t.run('run', '-c', ini, '-p', 'x')
-    t.check('the INI gives model and settings', r.returncode == 0 and len(r.stdout) == 3 and r.stdout.islower(), t.why(r))
+    good = r.returncode == 0 and len(r.stdout) == 3 and r.stdout.islower()
+    t.check('the INI gives model and settings', good, t.why(r))
     for args in (['-n', 5, '-c', ini], ['-c', ini, '-n', 5], ['-c', ini, '--set', 'sampling.n=5']):
         r = t.run('run', *args, '-p', 'x')
-        t.check(f'the command line goes first: {args[0]}, {args[2]}', r.returncode == 0 and len(r.stdout) == 5, t.why(r))
+        good = r.returncode == 0 and len(r.stdout) == 5
+        t.check(f'the command line goes first: {args[0]}, {args[2]}', good, t.why(r))
 
 
 def stop_strings(m, folder):
@@ -118,7 +122,8 @@ def broken_outputs(m):
     w = t.closed_pipe()
     r = subprocess.run([t.PANTHEON, *map(str, endless)], stdout=w, stderr=subprocess.PIPE, timeout=120)
     os.close(w)
-    t.check('closed pipe: ends quietly with failure', r.returncode == 1 and r.stderr == b'', f'{r.returncode} {r.stderr}')
+    good = r.returncode == 1 and r.stderr == b''
+    t.check('closed pipe: ends quietly with failure', good, f'{r.returncode} {r.stderr}')
     with open('/dev/full', 'wb') as full:
         r = subprocess.run([t.PANTHEON, *map(str, endless)], stdout=full, stderr=subprocess.PIPE, timeout=120)
     t.check('full disk is said', r.returncode == 1 and b'No space left' in r.stderr, f'{r.returncode} {r.stderr}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The real SmolLM2-135M-Instruct file against an independent program: token ids, last logits, greedy text, at every level."""
+"""The real SmolLM2-135M-Instruct file against an independent program: token ids, logits, greedy text, at every level."""
 import os
 
 import _golden as g
