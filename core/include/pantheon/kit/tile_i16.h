@@ -264,11 +264,16 @@ PN_INLINE void pn_tile_chunk_many(const pn_matmul_args *a, const pn_tile_type *t
         case 2: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 2); break;
         case 3: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 3); break;
         case 4: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 4); break;
-#if PN_TILE_COLUMNS > 4
+#if PN_TILE_COLUMNS >= 5
         case 5: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 5); break;
-        case 6: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 6); break;
-        default: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 7); break;
 #endif
+#if PN_TILE_COLUMNS >= 6
+        case 6: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 6); break;
+#endif
+#if PN_TILE_COLUMNS >= 7
+        case 7: pn_tile_columns(t, s, units, q, sums, scale, stride, next, o, 7); break;
+#endif
+        default: break;
         }
     }
 }
