@@ -573,7 +573,20 @@ static void a_conflict_says_what_to_write(void **state)
     assert_non_null(strstr(err.message, "org.one"));
     assert_non_null(strstr(err.message, "org.two"));
     assert_non_null(strstr(err.message, "pin.e = org.one"));
+    assert_non_null(strstr(err.message, "[plugins] pin.e = org.one"));
     assert_string_equal(rt->conflict, err.message);
+    pn_runtime_destroy(rt);
+    static const char *const settings[] = { "plugins.pin.e", "org.two", NULL };
+    rt = new_runtime(0, settings);
+    one = plugin(rt, "org.one");
+    two = plugin(rt, "org.two");
+    add_packing(one, packing("e", PN_EXACT, 9, 0));
+    add_packing(two, packing("e", PN_EXACT, 1, 0));
+    add_packing(two, packing("e", PN_EXACT, 2, 0));
+    settled(rt);
+    const pn_reg_entry *e = pn_registry_find(rt, PN_KIND_PACKING, "e");
+    assert_ptr_equal(e->host, two);
+    assert_int_equal(((const pn_packing *)e->item)->score, 2);
     pn_runtime_destroy(rt);
 }
 
