@@ -1,7 +1,7 @@
 /* The type q4_0: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/fit.h>
 #include <pantheon/kit/register.h>
 #include <pantheon/kit/tile_c.h>
-#include <math.h>
 #include "q4_0.h"
 
 static void q4_0_dequantize(const void *row, float *out, size_t n)
@@ -16,29 +16,24 @@ static void q4_0_dequantize(const void *row, float *out, size_t n)
     }
 }
 
-static uint8_t q4_0_code(float x, float inverse)
-{
-    float q = x * inverse + 8.5f;
-    return (uint8_t)(q < 0.0f ? 0.0f : q < 15.0f ? q : 15.0f);
-}
-
-/* The element farthest from zero gets code 0, that is -8: its sign decides the sign of the scale. */
+/* At first the element farthest from zero gets code 0, that is -8: its sign decides the sign of the scale. */
 static pn_status q4_0_quantize(const float *x, const float *importance, void *row, size_t n, pn_error *err)
 {
     pn_q4_0_block *b = row;
-    (void)importance; /* the farthest element decides, not the weights of the errors */
     for (; n >= PN_Q4_0_ELEMS; n -= PN_Q4_0_ELEMS, b++, x += PN_Q4_0_ELEMS) {
-        float low = 0, high = 0, far = 0;
+        float low = 0, high = 0, zero = 0;
         pn_status status = pn_range_of(x, PN_Q4_0_ELEMS, &low, &high, err);
         if (status != PN_OK) return status;
-        for (size_t i = 0; i < PN_Q4_0_ELEMS; i++) far = fabsf(x[i]) > fabsf(far) ? x[i] : far;
-        const float d = far / -8.0f, inverse = pn_inverse(d);
+        float d = (high > -low ? high : low) / -8.0f;
         if (!pn_fits_half(d))
             return pn_fail(err, PN_E_RANGE, "q4_0 cannot hold values from %g to %g: its scale is a half", (double)low,
                            (double)high);
+        pn_fit(x, importance, PN_Q4_0_ELEMS, -8, 7, 0, &d, &zero);
         pn_put_half(b->d, d);
         for (size_t i = 0; i < 16; i++)
-            b->qs[i] = (uint8_t)(q4_0_code(x[i], inverse) | q4_0_code(x[i + 16], inverse) << 4);
+            b->qs[i] = (uint8_t)((pn_fit_code(x[i], pn_inverse(d), 0.0f, -8, 7) + 8) |
+                                 (pn_fit_code(x[i + 16], pn_inverse(d), 0.0f, -8, 7) + 8) << 4);
+        importance = importance ? importance + PN_Q4_0_ELEMS : NULL;
     }
     return PN_OK;
 }

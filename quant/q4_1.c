@@ -1,4 +1,5 @@
 /* The type q4_1: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/fit.h>
 #include <pantheon/kit/register.h>
 #include <pantheon/kit/tile_c.h>
 #include "q4_1.h"
@@ -15,29 +16,24 @@ static void q4_1_dequantize(const void *row, float *out, size_t n)
     }
 }
 
-/* The code nearest to x: m and d span the block's range. */
-static uint8_t q4_1_code(float x, float low, float inverse)
-{
-    float q = (x - low) * inverse + 0.5f;
-    return (uint8_t)(q < 15.0f ? q : 15.0f);
-}
-
 static pn_status q4_1_quantize(const float *x, const float *importance, void *row, size_t n, pn_error *err)
 {
     pn_q4_1_block *b = row;
-    (void)importance; /* the range decides, not the weights of the errors */
     for (; n >= PN_Q4_1_ELEMS; n -= PN_Q4_1_ELEMS, b++, x += PN_Q4_1_ELEMS) {
         float low = 0, high = 0;
         pn_status status = pn_range_of(x, PN_Q4_1_ELEMS, &low, &high, err);
         if (status != PN_OK) return status;
-        const float d = (high - low) / 15.0f, inverse = pn_inverse(d);
-        if (!pn_fits_half(d) || !pn_fits_half(low))
+        float d = (high - low) / 15.0f, m = low;
+        if (!pn_fits_half(d) || !pn_fits_half(m))
             return pn_fail(err, PN_E_RANGE, "q4_1 cannot hold values from %g to %g: scale and minimum are halfs",
                            (double)low, (double)high);
+        pn_fit(x, importance, PN_Q4_1_ELEMS, 0, 15, 1, &d, &m);
         pn_put_half(b->d, d);
-        pn_put_half(b->m, low);
+        pn_put_half(b->m, m);
         for (size_t i = 0; i < 16; i++)
-            b->qs[i] = (uint8_t)(q4_1_code(x[i], low, inverse) | q4_1_code(x[i + 16], low, inverse) << 4);
+            b->qs[i] = (uint8_t)(pn_fit_code(x[i], pn_inverse(d), m, 0, 15) |
+                                 pn_fit_code(x[i + 16], pn_inverse(d), m, 0, 15) << 4);
+        importance = importance ? importance + PN_Q4_1_ELEMS : NULL;
     }
     return PN_OK;
 }

@@ -1,7 +1,7 @@
 /* The type q8_0: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/fit.h>
 #include <pantheon/kit/register.h>
 #include <pantheon/kit/tile_c.h>
-#include <math.h>
 #include "q8_0.h"
 
 static void q8_0_dequantize(const void *row, float *out, size_t n)
@@ -21,12 +21,13 @@ static pn_status q8_0_quantize(const float *x, const float *importance, void *ro
         float low = 0, high = 0;
         pn_status status = pn_range_of(x, PN_Q8_0_ELEMS, &low, &high, err);
         if (status != PN_OK) return status;
-        const float d = (high > -low ? high : -low) / 127.0f, inverse = pn_inverse(d);
+        const float d = (high > -low ? high : -low) / 127.0f;
         if (!pn_fits_half(d))
             return pn_fail(err, PN_E_RANGE, "q8_0 cannot hold values from %g to %g: its scale is a half", (double)low,
                            (double)high);
         pn_put_half(b->d, d);
-        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++) b->qs[i] = (int8_t)roundf(x[i] * inverse);
+        const float inverse = pn_inverse(pn_get_half(b->d)); /* of the scale as it is stored */
+        for (size_t i = 0; i < PN_Q8_0_ELEMS; i++) b->qs[i] = (int8_t)pn_fit_code(x[i], inverse, 0.0f, -127, 127);
     }
     return PN_OK;
 }

@@ -177,7 +177,7 @@ static void run(problem *b, ca_rng *r)
 
 void ca_check_kernel(const pn_kernel *k)
 {
-    static const size_t rows[] = {1, 3, 15, 16, 17, 31, 32, 33, 70}, columns[] = {1, 2, 3, 4, 5, 7, 8, 13, 15, 29};
+    static const size_t rows[] = {1, 3, 15, 16, 17, 31, 32, 33, 70}, columns[] = {1, 2, 3, 4, 5, 7, 8, 13, 15, 29, 64};
     static const size_t blocks[] = {1, 2, 3, 7, 8, 9, 17, 33};
     static const size_t floats[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 100, 1023, 1025, 2100};
     const pn_quant *q = pn_runtime_find(ca.runtime, PN_KIND_QUANT, k->quant);
