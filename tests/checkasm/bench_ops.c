@@ -1,5 +1,6 @@
 /* Times the slots of pn_ops at every level of this CPU: figures to read, never to test. */
 #include "check_ops.h"
+#include "limits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,9 +11,6 @@
 #define HEADS 3         /* query heads per kv head in the attention runs */
 #define MOST (64 * HEADS)
 #define WIDEST 128
-
-double ops_peak_avx2(size_t rounds, float *sink);
-double ops_peak_avx512(size_t rounds, float *sink);
 
 static double now(void)
 {
@@ -27,6 +25,7 @@ typedef struct work {
     float *x, *y, *z;
     uint16_t *h;
     void *packed;
+    float turn[64];     /* cosines, sines */
     uint32_t kind;
     pn_attend attend;
     float *m, *l, *acc[MOST];
@@ -62,7 +61,7 @@ static void run_mul(work *w) { w->ops->mul(w->x, w->z, N, w->y); }
 static void run_scale(work *w) { w->ops->scale(w->x, 1.5f, N, w->y); }
 static void run_activation(work *w) { w->ops->activation(w->kind, w->x, N, w->y); }
 static void run_glu(work *w) { w->ops->glu(w->kind, w->x, w->z, N, w->y); }
-static void run_rope(work *w) { w->ops->rope(w->y, N / 64, 64, 64, w->kind, w->z, w->z + 32); }
+static void run_rope(work *w) { w->ops->rope(w->y, N / 64, 64, 64, w->kind, w->turn, w->turn + 32); }
 static void run_store_key_f32(work *w) { w->ops->store_key_f32(w->x, 128, 5, w->y); }
 static void run_store_key_f16(work *w) { w->ops->store_key_f16(w->x, 128, 5, w->h); }
 static void run_f16_from_f32(work *w) { w->ops->f16_from_f32(w->x, N, w->h); }
@@ -109,26 +108,21 @@ static float *room(size_t n)
     return p;
 }
 
-static double peak_of(const char *level, float *sink)
+/* Operations a second that the level's multiply-adds allow; 0 = not known. */
+static double limit_of(const char *level)
 {
-    double best = 0;
-    for (int i = 0; i < 5; i++) {
-        double begin = now(), flops = 0;
+    double billions = 0;
 #ifdef PN_HAVE_X86
-        if (!strcmp(level, "avx512"))
-            flops = ops_peak_avx512(1 << 19, sink);
-        else if (!strcmp(level, "avx2"))
-            flops = ops_peak_avx2(1 << 19, sink);
+    if (!strcmp(level, "avx512"))
+        billions = pn_limit_f32_avx512();
+    else if (!strcmp(level, "avx2"))
+        billions = pn_limit_f32_avx2();
 #endif
-        flops /= now() - begin;
-        best = flops > best ? flops : best;
-    }
     (void)level;
-    (void)sink;
-    return best;
+    return 2e9 * billions;
 }
 
-static void bench_attend(work *w, size_t n, size_t d, const char *what, double peak)
+static void bench_attend(work *w, size_t n, size_t d, const char *what, double limit)
 {
     w->attend = (pn_attend){ .k = w->h, .v = w->h, .d = d, .dv = d, .n = n, .q = w->q, .begin = w->begin, .end = w->end,
                              .m = w->m, .l = w->l, .acc = w->acc, .scale = 0.01f };
@@ -142,7 +136,7 @@ static void bench_attend(work *w, size_t n, size_t d, const char *what, double p
         flops = 4.0 * PN_KV_BLOCK * (double)d * (double)n;
         printf("#   attend_%s %-12s head %-3zu %10.1f ns  %7.2f GFLOP/s", half ? "f16" : "f32", what, d, t * 1e9,
                flops / t / 1e9);
-        printf(peak > 0 ? "  %3.0f%% of the multiply-add limit\n" : "\n", 100 * flops / t / (peak > 0 ? peak : 1));
+        printf(limit > 0 ? "  %3.0f%% of the multiply-add limit\n" : "\n", 100 * flops / t / (limit > 0 ? limit : 1));
     }
 }
 
@@ -166,16 +160,20 @@ void bench_ops(uint64_t features)
         w.end[i] = PN_KV_BLOCK;
     }
     for (size_t l = 0; (ops = pn_ops_at(l)) != NULL; l++) {
-        double peak;
+        double limit;
         if (ops->cpu_features & ~features)
             continue;
         w.ops = ops;
-        peak = peak_of(ops->level, w.m);
+        limit = limit_of(ops->level);
         printf("# ops.%s (%d elements, in cache", ops->level, N);
-        printf(peak > 0 ? "; multiply-add limit %.0f GFLOP/s):\n" : "):\n", peak / 1e9);
+        printf(limit > 0 ? "; multiply-add limit %.0f GFLOP/s):\n" : "):\n", limit / 1e9);
         co_fill(&c, CO_RANDOM, w.x, N);
         co_fill(&c, CO_RANDOM, w.z, N);
         co_fill(&c, CO_RANDOM, w.y, 64 * WIDEST);
+        for (size_t i = 0; i < 32; i++) {
+            w.turn[i] = cosf((float)i);
+            w.turn[32 + i] = sinf((float)i);
+        }
         for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
             double t;
             w.kind = runs[i].kind;
@@ -187,9 +185,9 @@ void bench_ops(uint64_t features)
             w.m[i] = -INFINITY;
         pn_ops_at(0)->f16_from_f32(w.y, 64 * WIDEST, w.h);
         for (size_t d = 64; d <= 128; d += 64) {
-            bench_attend(&w, MOST, d, "64 x 3 heads", peak);
-            bench_attend(&w, HEADS, d, "1 x 3 heads", peak);
-            bench_attend(&w, 1, d, "1 head", peak);
+            bench_attend(&w, MOST, d, "64 x 3 heads", limit);
+            bench_attend(&w, HEADS, d, "1 x 3 heads", limit);
+            bench_attend(&w, 1, d, "1 head", limit);
         }
     }
 }
