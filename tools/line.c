@@ -119,7 +119,8 @@ static bool open_terminal(line_reader *r, const char *history_name)
     el_set(r->el, EL_EDITOR, "emacs");
     el_set(r->el, EL_SIGNAL, 1);
     el_set(r->el, EL_HIST, history, r->history);
-    el_set(r->el, EL_ADDFN, "pantheon-cancel", "forget the line", cancel);
+    /* The wide form keeps the pointers; the narrow one copies them and forgets the copies. */
+    el_wset(r->el, EL_ADDFN, L"pantheon-cancel", L"forget the line", cancel);
     el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(r->el, NULL);
     el_set(r->el, EL_BIND, "^C", "pantheon-cancel", NULL);
