@@ -1,4 +1,5 @@
-/* pn_file: an opened model file - its metadata, tensors and roles - and the slots through which a format plugin fills it. */
+/* pn_file: an opened model file - its metadata, tensors and roles - and the slots through which a format plugin fills
+ * it. */
 #include "file.h"
 
 #include "alloc.h"
@@ -77,7 +78,8 @@ static pn_status add_checks(const pn_file *file, const char *slot, pn_error *err
 {
     if (file->opening)
         return PN_OK;
-    return pn_fail(err, PN_E_STATE, "%s: '%s' may only be called while the file is being opened", pn_file_path(file), slot);
+    return pn_fail(err, PN_E_STATE, "%s: '%s' may only be called while the file is being opened", pn_file_path(file),
+                   slot);
 }
 
 pn_status pn_file_add_value(pn_file *file, pn_str key, const pn_value *value, pn_error *err)
@@ -86,7 +88,8 @@ pn_status pn_file_add_value(pn_file *file, pn_str key, const pn_value *value, pn
     if (status)
         return status;
     if (!key.size)
-        return pn_fail(err, PN_E_FORMAT, "%s: metadata value %zu has an empty key", pn_file_path(file), file->values.count);
+        return pn_fail(err, PN_E_FORMAT, "%s: metadata value %zu has an empty key", pn_file_path(file),
+                       file->values.count);
     if (pn_table_find(&file->values, key))
         return pn_fail(err, PN_E_FORMAT, "%s: the key '%.*s' is there twice", pn_file_path(file), SHOWN(key));
     pn_value *copy = arena_alloc(file, 1, sizeof *copy);
@@ -103,20 +106,21 @@ pn_status pn_file_add_tensor(pn_file *file, const pn_tensor *tensor, pn_error *e
     if (status)
         return status;
     if (tensor->struct_size < sizeof *tensor)
-        return pn_fail(err, PN_E_ABI, "%s: its format plugin gives tensors of %u bytes where %zu are wanted", pn_file_path(file),
-                       (unsigned)tensor->struct_size, sizeof *tensor);
+        return pn_fail(err, PN_E_ABI, "%s: its format plugin gives tensors of %u bytes where %zu are wanted",
+                       pn_file_path(file), (unsigned)tensor->struct_size, sizeof *tensor);
     if (tensor->n_dims > PN_MAX_DIMS)
-        return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has %u dimensions; at most %d are possible", pn_file_path(file),
-                       SHOWN(tensor->name), (unsigned)tensor->n_dims, PN_MAX_DIMS);
+        return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has %u dimensions; at most %d are possible",
+                       pn_file_path(file), SHOWN(tensor->name), (unsigned)tensor->n_dims, PN_MAX_DIMS);
     uint64_t n = 1;
     for (uint32_t i = 0; i < tensor->n_dims; i++) {
         if (tensor->dims[i] && n > UINT64_MAX / tensor->dims[i])
-            return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has more elements than 64 bits can count", pn_file_path(file),
-                           SHOWN(tensor->name));
+            return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has more elements than 64 bits can count",
+                           pn_file_path(file), SHOWN(tensor->name));
         n *= tensor->dims[i] ? tensor->dims[i] : 1;
     }
     if (pn_table_find(&file->tensors, tensor->name))
-        return pn_fail(err, PN_E_FORMAT, "%s: the tensor '%.*s' is there twice", pn_file_path(file), SHOWN(tensor->name));
+        return pn_fail(err, PN_E_FORMAT, "%s: the tensor '%.*s' is there twice", pn_file_path(file),
+                       SHOWN(tensor->name));
     pn_tensor *copy = arena_alloc(file, 1, sizeof *copy);
     if (copy) {
         *copy = *tensor;
@@ -161,12 +165,13 @@ static pn_status unknown_format(pn_file *file, const pn_source_info *info, pn_er
     if (!at)
         return pn_registry_missing(file->runtime, PN_KIND_FORMAT, pn_str_from(info->name), err);
     if (info->kind == PN_SOURCE_FOLDER)
-        return pn_fail(err, PN_E_UNSUPPORTED, "%s: no loaded format knows this folder as a model; loaded: %s", info->name, names);
+        return pn_fail(err, PN_E_UNSUPPORTED, "%s: no loaded format knows this folder as a model; loaded: %s",
+                       info->name, names);
     if (!info->size)
         return pn_fail(err, PN_E_UNSUPPORTED, "%s: the file is empty; wanted a model file (%s)", info->name, names);
     first_bytes(info, bytes, sizeof bytes);
-    return pn_fail(err, PN_E_UNSUPPORTED, "%s: no loaded format knows this file, which begins with %s; loaded: %s", info->name,
-                   bytes, names);
+    return pn_fail(err, PN_E_UNSUPPORTED, "%s: no loaded format knows this file, which begins with %s; loaded: %s",
+                   info->name, bytes, names);
 }
 
 static pn_status choose_format(pn_file *file, pn_error *err)
@@ -179,8 +184,9 @@ static pn_status choose_format(pn_file *file, pn_error *err)
         const pn_format *f = e->item;
         int32_t score = e->usable && f->probe && f->open ? f->probe(e->host, file->source) : 0;
         if (score > 0 && score == best)
-            pn_runtime_log(file->runtime, PN_LOG_INFO, "%s: formats '%s' and '%s' are equally sure of it; the first is used",
-                           info.name, file->entry->name, e->name);
+            pn_runtime_log(file->runtime, PN_LOG_INFO,
+                           "%s: formats '%s' and '%s' are equally sure of it; the first is used", info.name,
+                           file->entry->name, e->name);
         if (score > best) {
             best = score;
             file->entry = e;
@@ -189,8 +195,8 @@ static pn_status choose_format(pn_file *file, pn_error *err)
     if (!file->entry)
         return unknown_format(file, &info, err);
     file->format = file->entry->item;
-    pn_runtime_log(file->runtime, PN_LOG_DEBUG, "%s: format '%s' (score %d), %llu bytes", info.name, file->entry->name, (int)best,
-                   (unsigned long long)info.size);
+    pn_runtime_log(file->runtime, PN_LOG_DEBUG, "%s: format '%s' (score %d), %llu bytes", info.name, file->entry->name,
+                   (int)best, (unsigned long long)info.size);
     return PN_OK;
 }
 
@@ -201,8 +207,9 @@ static void announce_reads(const pn_file *file)
     for (size_t i = 0; (s = pn_source_at(file->source, i)) != NULL; i++) {
         const pn_map *m = pn_source_map(s);
         if (m && !pn_map_mapped(m))
-            pn_runtime_log(file->runtime, PN_LOG_WARN, "%s: it cannot be mapped (%s), so its %llu bytes were read into memory",
-                           pn_source_name(s), pn_map_reason(m), (unsigned long long)pn_map_size(m));
+            pn_runtime_log(file->runtime, PN_LOG_WARN,
+                           "%s: it cannot be mapped (%s), so its %llu bytes were read into memory", pn_source_name(s),
+                           pn_map_reason(m), (unsigned long long)pn_map_size(m));
     }
 }
 
@@ -245,7 +252,8 @@ pn_status pn_file_open(pn_runtime *runtime, const char *path, pn_file **out, pn_
     return status ? status : open_source(runtime, source, out, err);
 }
 
-pn_status pn_file_open_buffer(pn_runtime *runtime, const char *label, const void *data, size_t size, pn_file **out, pn_error *err)
+pn_status pn_file_open_buffer(pn_runtime *runtime, const char *label, const void *data, size_t size, pn_file **out,
+                              pn_error *err)
 {
     pn_error own;
     pn_source *source = NULL;
@@ -344,7 +352,8 @@ pn_status pn_file_role(pn_file *file, const char *role, pn_role_value *out, pn_e
         err = &own;
     if (!role || !out)
         return pn_fail(err, PN_E_ARGUMENT, "a role and a place for its value must be given");
-    pn_status status = file->format->role ? file->format->role(file->entry->host, file, file->state, role, &answer, err) : PN_OK;
+    pn_status status =
+        file->format->role ? file->format->role(file->entry->host, file, file->state, role, &answer, err) : PN_OK;
     if (status)
         return status;
     size_t n = out->struct_size && out->struct_size < sizeof answer ? out->struct_size : sizeof answer;
@@ -374,7 +383,8 @@ pn_status pn_file_tensor_neutral(pn_file *file, const char *neutral, const pn_te
     if (!err)
         err = &own;
     if (file->format->tensor_name) {
-        pn_status status = file->format->tensor_name(file->entry->host, file, file->state, neutral, room, sizeof room, err);
+        pn_status status =
+            file->format->tensor_name(file->entry->host, file, file->state, neutral, room, sizeof room, err);
         if (status)
             return status;
         name = room;

@@ -25,8 +25,8 @@ pn_status pn_file_value_get(const pn_file *file, pn_str key, const pn_value **ou
 /* A tensor by its neutral name: the format's tensor_name, then the hash. PN_E_NOT_FOUND names both names. */
 pn_status pn_file_tensor_neutral(pn_file *file, const char *neutral, const pn_tensor **out, pn_error *err);
 
-/* A weight over a tensor: rows = product of all dims but the last, cols = the last (1-D: one row). Checks that the type is loaded and the row fits
- * its blocks; finds side tensors. Errors name the tensor, its type and what to do. */
+/* A weight over a tensor: rows = product of all dims but the last, cols = the last (1-D: one row). Checks that the type
+ * is loaded and the row fits its blocks; finds side tensors. Errors name the tensor, its type and what to do. */
 pn_status pn_file_weight(pn_file *file, const pn_tensor *tensor, pn_qweight *out, pn_error *err);
 pn_runtime *pn_file_runtime(const pn_file *file);
 /* Map advice for all of the file: the weights are about to be read. Applies [runtime] prefault and lock. */

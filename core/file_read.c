@@ -39,9 +39,10 @@ static pn_status find_rows(const pn_file *file, const pn_tensor *t, rows *out, p
 {
     const char *path = pn_file_path(file);
     if (!t->type)
-        return pn_fail(err, PN_E_UNSUPPORTED, "%s: tensor '%.*s' has the type number %llu, which has no name here: say what it is "
-                       "with [quant] alias.%llu = NAME", path, SHOWN(t->name), (unsigned long long)t->type_id,
-                       (unsigned long long)t->type_id);
+        return pn_fail(err, PN_E_UNSUPPORTED,
+                       "%s: tensor '%.*s' has the type number %llu, which has no name here: say what it is "
+                       "with [quant] alias.%llu = NAME",
+                       path, SHOWN(t->name), (unsigned long long)t->type_id, (unsigned long long)t->type_id);
     const pn_quant *q = pn_runtime_find(pn_file_runtime(file), PN_KIND_QUANT, t->type);
     if (!q) {
         pn_registry_missing(pn_file_runtime(file), PN_KIND_QUANT, pn_str_from(t->type), err);
@@ -54,12 +55,15 @@ static pn_status find_rows(const pn_file *file, const pn_tensor *t, rows *out, p
     out->rows = n ? n / out->cols : 0;
     out->row_bytes = n ? row_bytes_of(q, out->cols) : 0;
     if (n && !out->row_bytes)
-        return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has rows of %llu elements, but its type '%s' comes in blocks of %u",
-                       path, SHOWN(t->name), (unsigned long long)out->cols, t->type, (unsigned)q->block_elems);
+        return pn_fail(err, PN_E_FORMAT,
+                       "%s: tensor '%.*s' has rows of %llu elements, but its type '%s' comes in blocks of %u", path,
+                       SHOWN(t->name), (unsigned long long)out->cols, t->type, (unsigned)q->block_elems);
     if (n && (!t->data || out->rows > t->size / out->row_bytes))
-        return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has %llu bytes, but %llu rows of type '%s' need %llu bytes each: the "
-                       "file's idea of the type and the plugin's differ", path, SHOWN(t->name), (unsigned long long)t->size,
-                       (unsigned long long)out->rows, t->type, (unsigned long long)out->row_bytes);
+        return pn_fail(err, PN_E_FORMAT,
+                       "%s: tensor '%.*s' has %llu bytes, but %llu rows of type '%s' need %llu bytes each: the "
+                       "file's idea of the type and the plugin's differ",
+                       path, SHOWN(t->name), (unsigned long long)t->size, (unsigned long long)out->rows, t->type,
+                       (unsigned long long)out->row_bytes);
     return PN_OK;
 }
 
@@ -84,7 +88,8 @@ static pn_status whole_rows(const rows *r, const pn_tensor *t, uint64_t first, u
     return PN_OK;
 }
 
-pn_status pn_file_tensor_f32(const pn_file *file, const pn_tensor *tensor, uint64_t first, uint64_t n, float *out, pn_error *err)
+pn_status pn_file_tensor_f32(const pn_file *file, const pn_tensor *tensor, uint64_t first, uint64_t n, float *out,
+                             pn_error *err)
 {
     pn_error own;
     rows r;
@@ -106,8 +111,10 @@ pn_status pn_file_tensor_f32(const pn_file *file, const pn_tensor *tensor, uint6
         return whole_rows(&r, tensor, first, n, out, err);
     uint64_t block = r.type->block_elems;
     if (first % block || n % block)
-        return pn_fail(err, PN_E_RANGE, "%s: tensor '%.*s' of type '%s' is read in blocks of %llu elements; %llu from number %llu on "
-                       "were asked for", pn_file_path(file), SHOWN(tensor->name), tensor->type, (unsigned long long)block,
+        return pn_fail(err, PN_E_RANGE,
+                       "%s: tensor '%.*s' of type '%s' is read in blocks of %llu elements; %llu from number %llu on "
+                       "were asked for",
+                       pn_file_path(file), SHOWN(tensor->name), tensor->type, (unsigned long long)block,
                        (unsigned long long)n, (unsigned long long)first);
     /* Rows follow each other without gaps and are whole blocks, so the tensor is one run of blocks. */
     r.type->dequantize((const unsigned char *)tensor->data + first / block * r.type->block_bytes, out, (size_t)n);
@@ -120,7 +127,8 @@ static const pn_tensor *side_of(const pn_file *file, pn_str name, const char *su
     static const char word[] = "weight";
     char room[512];
     size_t n = sizeof word - 1;
-    if (name.size < n || memcmp(name.data + name.size - n, word, n) != 0 || name.size - n + strlen(suffix) >= sizeof room)
+    if (name.size < n || memcmp(name.data + name.size - n, word, n) != 0 ||
+        name.size - n + strlen(suffix) >= sizeof room)
         return NULL;
     memcpy(room, name.data, name.size - n);
     strcpy(room + name.size - n, suffix);

@@ -1,7 +1,7 @@
 /* The named list behind a model file: an array of slots in file order, hashed by uthash over the bytes of their names.
  *
- * The hash is SipHash-1-3 (Aumasson and Bernstein 2012) with a key drawn at random per table, so that a file cannot be made whose
- * names all fall into one bucket.
+ * The hash is SipHash-1-3 (Aumasson and Bernstein 2012) with a key drawn at random per table, so that a file cannot be
+ * made whose names all fall into one bucket.
  */
 #include "file_table.h"
 

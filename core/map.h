@@ -3,8 +3,8 @@
  * Where a file cannot be mapped (a pipe, a file system without mmap) its bytes are read into memory; pn_map_reason says
  * why, so that the caller can announce it. Thread-safe, but for pn_map_close of one's own last reference.
  *
- * What cannot be guarded: a file that somebody truncates while it is mapped. Reading beyond its new end kills the process
- * with SIGBUS. Replace model files by writing a new one and renaming it, never in place; or set [runtime] lock.
+ * What cannot be guarded: a file that somebody truncates while it is mapped. Reading beyond its new end kills the
+ * process with SIGBUS. Replace model files by writing a new one and renaming it, never in place.
  */
 #ifndef PN_MAP_H
 #define PN_MAP_H

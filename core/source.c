@@ -162,8 +162,10 @@ static pn_status follow(const char *folder, const char *base, char *room, const 
     char *slash = strrchr(room, '/');
     size_t n = (size_t)(slash - room);
     if (strncmp(inside, room, n) != 0 || (inside[n] && strcmp(inside, "/") != 0))
-        return pn_fail(err, PN_E_DENIED, "%s/%s: it is a link that leaves its folder (to %s), which a model file must not use: "
-                       "put the file itself there", folder, base, room);
+        return pn_fail(err, PN_E_DENIED,
+                       "%s/%s: it is a link that leaves its folder (to %s), which a model file must not use: "
+                       "put the file itself there",
+                       folder, base, room);
     *target = slash + 1;
     return PN_OK;
 }
@@ -200,11 +202,15 @@ static pn_status open_in(const char *folder, const char *base, int *out, pn_erro
 
 pn_status pn_source_open_sibling(pn_source *source, const char *basename, pn_source **out, pn_error *err)
 {
-    if (!basename || !*basename || strcmp(basename, ".") == 0 || strcmp(basename, "..") == 0 || strpbrk(basename, "/\\"))
-        return pn_fail(err, PN_E_DENIED, "%s: it asks for the file '%s', which is no plain file name: a model file may only use "
-                       "files beside it", source->name, basename ? basename : "");
+    if (!basename || !*basename || strcmp(basename, ".") == 0 || strcmp(basename, "..") == 0 ||
+        strpbrk(basename, "/\\"))
+        return pn_fail(err, PN_E_DENIED,
+                       "%s: it asks for the file '%s', which is no plain file name: a model file may only use "
+                       "files beside it",
+                       source->name, basename ? basename : "");
     if (source->kind == PN_SOURCE_BUFFER)
-        return pn_fail(err, PN_E_NOT_FOUND, "%s: it asks for the file '%s' beside it, but it lies in memory: open it from a folder",
+        return pn_fail(err, PN_E_NOT_FOUND,
+                       "%s: it asks for the file '%s' beside it, but it lies in memory: open it from a folder",
                        source->name, basename);
 
     int fd = -1;

@@ -7,7 +7,8 @@
 
 static const char HELP[] =
     "usage: pantheon dequant FILE TENSOR [OPTIONS]\n\n"
-    "Writes the tensor's elements, rows first, as little-endian float32 to standard output. Any number of dimensions; the\n"
+    "Writes the tensor's elements, rows first, as little-endian float32 to standard output. Any number of dimensions; "
+    "the\n"
     "tensor's type must be loaded (pantheon plugins lists them; pantheon inspect FILE --tensors lists the tensors).\n\n"
     "  -c, --config FILE    plugins and settings from an INI file\n"
     "      --set S.K=V      set a configuration value, for instance --set quant.alias.42=NAME\n"
@@ -66,7 +67,8 @@ static int dequant(tool_setup *setup, const char *path, const char *name)
         return tool_fail(&err);
     const pn_tensor *t = pn_file_tensor(file, name);
     if (!t)
-        status = tool_failf("%s: it has no tensor '%s'%s", path, name, near_names(file, near_tensor, name, near, sizeof near));
+        status = tool_failf("%s: it has no tensor '%s'%s", path, name,
+                            near_names(file, near_tensor, name, near, sizeof near));
     else if (isatty(STDOUT_FILENO))
         status = tool_failf("standard output is a terminal; send the numbers to a file or a program");
     else

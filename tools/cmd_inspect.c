@@ -9,7 +9,8 @@
 
 static const char HELP[] =
     "usage: pantheon inspect FILE [--tensors] [--json] [--key KEY] [OPTIONS]\n\n"
-    "Shows a model file's metadata (long arrays and texts cut), how many tensors and bytes there are of each type, the\n"
+    "Shows a model file's metadata (long arrays and texts cut), how many tensors and bytes there are of each type, "
+    "the\n"
     "number of parameters and the bits per weight.\n\n"
     "      --tensors        list every tensor: name, type, shape (rows first), bytes, place in the file\n"
     "      --json           the same as JSON, tensors included\n"
@@ -298,8 +299,8 @@ static void print_text(const pn_file *file, const options *o, const totals *sum)
         fputs("by type:\n", stdout);
     for (size_t i = 0; i < sum->n; i++) {
         const total *t = &sum->types[i];
-        printf("  %-10s %6" PRIu64 " tensors  %15" PRIu64 " elements", type_label(t->type, t->type_id, room, sizeof room), t->tensors,
-               t->elements);
+        printf("  %-10s %6" PRIu64 " tensors  %15" PRIu64 " elements",
+               type_label(t->type, t->type_id, room, sizeof room), t->tensors, t->elements);
         if (t->type)
             printf("  %15" PRIu64 " bytes  %6.3f bits each\n", t->bytes, bits(t));
         else
@@ -354,7 +355,8 @@ static void json_tensors(const pn_file *file)
         json_name(t->type);
         printf(", \"type_id\": %" PRIu64 ", \"shape\": ", t->type_id);
         print_shape(t, true);
-        printf(", \"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"offset\": %" PRIu64 "}", pn_tensor_elements(t), t->size, t->offset);
+        printf(", \"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"offset\": %" PRIu64 "}", pn_tensor_elements(t),
+               t->size, t->offset);
     }
     fputs("\n  ],\n", stdout);
 }
@@ -363,8 +365,8 @@ static void print_all_json(const pn_file *file, const totals *sum)
 {
     fputs("{\n  \"file\": ", stdout);
     tool_json_string(stdout, pn_file_path(file), strlen(pn_file_path(file)));
-    printf(",\n  \"format\": \"%s\",\n  \"bytes\": %" PRIu64 ",\n  \"mapped\": %s,\n", pn_file_format(file), pn_file_bytes(file),
-           pn_file_mapped(file) ? "true" : "false");
+    printf(",\n  \"format\": \"%s\",\n  \"bytes\": %" PRIu64 ",\n  \"mapped\": %s,\n", pn_file_format(file),
+           pn_file_bytes(file), pn_file_mapped(file) ? "true" : "false");
     json_metadata(file);
     json_tensors(file);
     fputs("  \"types\": [", stdout);
@@ -372,8 +374,9 @@ static void print_all_json(const pn_file *file, const totals *sum)
         const total *t = &sum->types[i];
         fputs(i ? ",\n    {\"type\": " : "\n    {\"type\": ", stdout);
         json_name(t->type);
-        printf(", \"type_id\": %" PRIu64 ", \"tensors\": %" PRIu64 ", \"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", t->type_id,
-               t->tensors, t->elements, t->bytes);
+        printf(", \"type_id\": %" PRIu64 ", \"tensors\": %" PRIu64 ", \"elements\": %" PRIu64 ", \"bytes\": %" PRIu64
+               "}",
+               t->type_id, t->tensors, t->elements, t->bytes);
     }
     printf("\n  ],\n  \"parameters\": %" PRIu64 ",\n  \"tensor_bytes\": %" PRIu64 ",\n  \"bits_per_weight\": %.6g,\n"
            "  \"unknown_tensors\": %" PRIu64 "\n}\n", sum->all.elements, sum->all.bytes, bits(&sum->all), sum->unknown);
@@ -438,7 +441,8 @@ int cmd_inspect(int argc, char **argv)
         }
     }
     if (!status && argc - optind != 1)
-        status = tool_usage("inspect", argc > optind ? "one FILE is wanted, got %d words" : "a FILE is wanted", argc - optind);
+        status = tool_usage("inspect", argc > optind ? "one FILE is wanted, got %d words" : "a FILE is wanted",
+                            argc - optind);
     if (!status)
         status = inspect(&setup, argv[optind], &o);
     tool_setup_end(&setup);

@@ -63,7 +63,8 @@ const char *near_names(const pn_file *file, near_name name, const char *wanted, 
     }
     text[0] = 0;
     for (size_t i = 0; i < n && at < capacity; i++)
-        at += (size_t)snprintf(text + at, capacity - at, "%s%.*s", i ? ", " : "; near: ", (int)(best[i].name.size > 100 ? 100 :
-                               best[i].name.size), best[i].name.data);
+        at += (size_t)snprintf(text + at, capacity - at, "%s%.*s",
+                               i ? ", " : "; near: ", (int)(best[i].name.size > 100 ? 100 : best[i].name.size),
+                               best[i].name.data);
     return text;
 }

@@ -18,6 +18,7 @@ typedef struct gguf_type {
 const gguf_type *gguf_type_of(uint64_t number);
 
 pn_status gguf_open(const pn_host *host, pn_source *source, pn_file *file, void **state, pn_error *err);
-pn_status gguf_role(const pn_host *host, pn_file *file, void *state, const char *role, pn_role_value *out, pn_error *err);
+pn_status gguf_role(const pn_host *host, pn_file *file, void *state, const char *role, pn_role_value *out,
+                    pn_error *err);
 
 #endif

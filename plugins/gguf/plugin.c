@@ -1,7 +1,7 @@
 /* The GGUF format plugin: recognises the magic and registers the reader.
  *
- * GGUF, as published: a header, metadata as key/value pairs, a table of tensors, padding to `general.alignment`, then the
- * tensors' bytes. Versions 2 and 3 are read (they differ only in that 3 allows big-endian files).
+ * GGUF, as published: a header, metadata as key/value pairs, a table of tensors, padding to `general.alignment`, then
+ * the tensors' bytes. Versions 2 and 3 are read (they differ only in that 3 allows big-endian files).
  */
 #include "gguf.h"
 

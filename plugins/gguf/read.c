@@ -1,5 +1,5 @@
-/* Reads a GGUF header: metadata and the tensor table. Everything is bounded by the bytes that are really there: a count is
- * compared with them before anything of its size is asked for, and values are used where they lie in the mapping.
+/* Reads a GGUF header: metadata and the tensor table. Everything is bounded by the bytes that are really there: a count
+ * is compared with them before anything of its size is asked for, and values are used where they lie in the mapping.
  */
 #include "gguf.h"
 
@@ -14,7 +14,8 @@
 /* An alignment above this, when it also exceeds the file, is damage even where no tensor would feel it. */
 #define LARGE_ALIGNMENT 65536
 
-/* Least bytes of one metadata value (key length, type, one byte) and of one tensor (name length, dimensions, type, offset). */
+/* Least bytes of one metadata value (key length, type, one byte) and of one tensor (name length, dimensions, type,
+ * offset). */
 #define MIN_VALUE 13
 #define MIN_TENSOR 24
 
@@ -58,7 +59,8 @@ static pn_status fail_in(reader *r, pn_str key)
 
 /* The format's value types, by number, and the host's. */
 static const uint32_t value_types[] = {
-    PN_T_U8, PN_T_I8, PN_T_U16, PN_T_I16, PN_T_U32, PN_T_I32, PN_T_F32, PN_T_BOOL, PN_T_STRING, PN_T_ARRAY, PN_T_U64, PN_T_I64, PN_T_F64,
+    PN_T_U8,   PN_T_I8,     PN_T_U16,   PN_T_I16, PN_T_U32, PN_T_I32, PN_T_F32,
+    PN_T_BOOL, PN_T_STRING, PN_T_ARRAY, PN_T_U64, PN_T_I64, PN_T_F64,
 };
 #define N_VALUE_TYPES (sizeof value_types / sizeof *value_types)
 
@@ -73,8 +75,8 @@ static uint32_t read_type(reader *r, pn_str key)
     }
     if (number < N_VALUE_TYPES)
         return value_types[number];
-    FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: the key '%.*s' has value type %lu; known are 0 to %u", r->name, (unsigned long long)at,
-         SHOWN(key), (unsigned long)number, (unsigned)(N_VALUE_TYPES - 1));
+    FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: the key '%.*s' has value type %lu; known are 0 to %u", r->name,
+         (unsigned long long)at, SHOWN(key), (unsigned long)number, (unsigned)(N_VALUE_TYPES - 1));
     return PN_T_NONE;
 }
 
@@ -141,8 +143,8 @@ static pn_status read_array(reader *r, pn_str key, pn_value *v, int depth)
 {
     pn_cursor *c = &r->c;
     if (depth >= MAX_DEPTH)
-        return FAIL(r, c->pos, PN_E_FORMAT, "%s: at byte %llu: the key '%.*s' has arrays nested more than %d deep", r->name,
-                    (unsigned long long)c->pos, SHOWN(key), MAX_DEPTH);
+        return FAIL(r, c->pos, PN_E_FORMAT, "%s: at byte %llu: the key '%.*s' has arrays nested more than %d deep",
+                    r->name, (unsigned long long)c->pos, SHOWN(key), MAX_DEPTH);
     v->item_type = read_type(r, key);
     if (v->item_type == PN_T_NONE)
         return PN_E_FORMAT;
@@ -160,12 +162,14 @@ static pn_status read_array(reader *r, pn_str key, pn_value *v, int depth)
 static pn_status set_alignment(reader *r, const pn_value *v, uint64_t at)
 {
     int64_t a = 0;
-    if (v->type == PN_T_F32 || v->type == PN_T_F64 || v->type == PN_T_BOOL || !pn_value_int(v, &a) || a <= 0 || a > (int64_t)UINT32_MAX ||
-        (a % 8 && a != 1 && a != 2 && a != 4)) {
+    if (v->type == PN_T_F32 || v->type == PN_T_F64 || v->type == PN_T_BOOL || !pn_value_int(v, &a) || a <= 0 ||
+        a > (int64_t)UINT32_MAX || (a % 8 && a != 1 && a != 2 && a != 4)) {
         if (v->type == PN_T_ARRAY || v->type == PN_T_STRING || !pn_value_int(v, &a))
-            return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: 'general.alignment' is no integer; wanted a 32-bit multiple of 8",
-                        r->name, (unsigned long long)at);
-        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: 'general.alignment' is %lld; wanted a 32-bit multiple of 8 (or 1, 2, 4)",
+            return FAIL(r, at, PN_E_FORMAT,
+                        "%s: at byte %llu: 'general.alignment' is no integer; wanted a 32-bit multiple of 8", r->name,
+                        (unsigned long long)at);
+        return FAIL(r, at, PN_E_FORMAT,
+                    "%s: at byte %llu: 'general.alignment' is %lld; wanted a 32-bit multiple of 8 (or 1, 2, 4)",
                     r->name, (unsigned long long)at, (long long)a);
     }
     r->alignment = (uint64_t)a;
@@ -187,7 +191,8 @@ static pn_status read_metadata(reader *r)
         uint32_t type = read_type(r, key);
         pn_status st = type == PN_T_NONE ? PN_E_FORMAT : read_value(r, key, type, &v, 0);
         if (!st && (st = pn_host_file_add_value(r->host, r->file, key, &v, r->err)) == PN_E_FORMAT)
-            FAIL(r, at, st, "%s: at byte %llu: the key '%.*s' is there twice", r->name, (unsigned long long)at, SHOWN(key));
+            FAIL(r, at, st, "%s: at byte %llu: the key '%.*s' is there twice", r->name, (unsigned long long)at,
+                 SHOWN(key));
         if (!st && pn_str_is(key, "general.alignment"))
             st = set_alignment(r, &v, at);
         if (st)
@@ -204,13 +209,14 @@ static pn_status read_dims(reader *r, pn_tensor *t)
     uint64_t at = r->c.pos, elements = 1;
     t->n_dims = pn_cursor_u32(&r->c, "number of dimensions of a tensor");
     if (pn_cursor_ok(&r->c) && t->n_dims > PN_MAX_DIMS)
-        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: tensor '%.*s' has %lu dimensions; at most %d are possible", r->name,
-                    (unsigned long long)at, SHOWN(t->name), (unsigned long)t->n_dims, PN_MAX_DIMS);
+        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: tensor '%.*s' has %lu dimensions; at most %d are possible",
+                    r->name, (unsigned long long)at, SHOWN(t->name), (unsigned long)t->n_dims, PN_MAX_DIMS);
     for (uint32_t i = 0; i < t->n_dims && pn_cursor_ok(&r->c); i++) {
         uint64_t d = pn_cursor_u64(&r->c, "dimension of a tensor");
         t->dims[t->n_dims - 1 - i] = d;
         if (d > (uint64_t)INT64_MAX || (d && elements > (uint64_t)INT64_MAX / d))
-            return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: the dimensions of tensor '%.*s' are too large (up to %llu)", r->name,
+            return FAIL(r, at, PN_E_FORMAT,
+                        "%s: at byte %llu: the dimensions of tensor '%.*s' are too large (up to %llu)", r->name,
                         (unsigned long long)at, SHOWN(t->name), (unsigned long long)d);
         elements *= d ? d : 1;
     }
@@ -235,10 +241,14 @@ static pn_status set_type(reader *r, pn_tensor *t, uint64_t at)
     for (uint32_t i = 0; i < t->n_dims; i++)
         elements *= t->dims[i];
     if (row % elems)
-        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: tensor '%.*s' has rows of %llu elements, but its type '%s' comes in blocks "
-                    "of %lu", r->name, (unsigned long long)at, SHOWN(t->name), (unsigned long long)row, t->type, (unsigned long)elems);
+        return FAIL(r, at, PN_E_FORMAT,
+                    "%s: at byte %llu: tensor '%.*s' has rows of %llu elements, but its type '%s' comes in blocks "
+                    "of %lu",
+                    r->name, (unsigned long long)at, SHOWN(t->name), (unsigned long long)row, t->type,
+                    (unsigned long)elems);
     if (elements / elems > (uint64_t)INT64_MAX / bytes)
-        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: tensor '%.*s' of %llu elements of type '%s' is larger than any file", r->name,
+        return FAIL(r, at, PN_E_FORMAT,
+                    "%s: at byte %llu: tensor '%.*s' of %llu elements of type '%s' is larger than any file", r->name,
                     (unsigned long long)at, SHOWN(t->name), (unsigned long long)elements, t->type);
     t->size = elements / elems * bytes;
     return PN_OK;
@@ -261,8 +271,10 @@ static pn_status read_tensor(reader *r, pn_tensor *t)
     if (!pn_cursor_ok(&r->c))
         return pn_cursor_status(&r->c, r->name, r->err);
     if (t->offset % r->alignment)
-        return FAIL(r, at, PN_E_FORMAT, "%s: at byte %llu: tensor '%.*s' begins at offset %llu, which is no multiple of the alignment "
-                    "%llu", r->name, (unsigned long long)at, SHOWN(t->name), (unsigned long long)t->offset,
+        return FAIL(r, at, PN_E_FORMAT,
+                    "%s: at byte %llu: tensor '%.*s' begins at offset %llu, which is no multiple of the alignment "
+                    "%llu",
+                    r->name, (unsigned long long)at, SHOWN(t->name), (unsigned long long)t->offset,
                     (unsigned long long)r->alignment);
     return set_type(r, t, at);
 }
@@ -283,8 +295,9 @@ static pn_status check_overlaps(reader *r, extent *places, size_t n)
         qsort(places, n, sizeof *places, by_offset);
     for (size_t i = 1; i < n; i++)
         if (places[i].offset - places[i - 1].offset < places[i - 1].size)
-            return FAIL(r, places[i].offset, PN_E_FORMAT, "%s: at byte %llu: tensors '%.*s' and '%.*s' overlap", r->name,
-                        (unsigned long long)places[i].offset, SHOWN(places[i - 1].name), SHOWN(places[i].name));
+            return FAIL(r, places[i].offset, PN_E_FORMAT, "%s: at byte %llu: tensors '%.*s' and '%.*s' overlap",
+                        r->name, (unsigned long long)places[i].offset, SHOWN(places[i - 1].name),
+                        SHOWN(places[i].name));
     return PN_OK;
 }
 
@@ -297,10 +310,11 @@ static pn_status place_tensors(reader *r, pn_tensor *tensors, extent *places, ui
         pn_tensor *t = &tensors[i];
         if (t->offset > room || t->size > room - t->offset) {
             if (t->size || !t->type)
-                return FAIL(r, start, PN_E_FORMAT, "%s: tensor '%.*s' needs %llu bytes at offset %llu of the data, which begins at byte "
-                            "%llu, but the file ends at byte %llu: it is cut short or damaged", r->name, SHOWN(t->name),
-                            (unsigned long long)t->size, (unsigned long long)t->offset, (unsigned long long)start,
-                            (unsigned long long)r->c.size);
+                return FAIL(r, start, PN_E_FORMAT,
+                            "%s: tensor '%.*s' needs %llu bytes at offset %llu of the data, which begins at byte "
+                            "%llu, but the file ends at byte %llu: it is cut short or damaged",
+                            r->name, SHOWN(t->name), (unsigned long long)t->size, (unsigned long long)t->offset,
+                            (unsigned long long)start, (unsigned long long)r->c.size);
             t->offset = r->c.size;
         } else {
             t->offset += start < r->c.size ? start : r->c.size;
@@ -327,8 +341,11 @@ static pn_status read_tensors(reader *r)
     if (!st) {
         uint64_t start = pn_cursor_aligned(&r->c, r->alignment);
         if (start > r->c.size && r->alignment > LARGE_ALIGNMENT)
-            st = FAIL(r, r->c.pos, PN_E_FORMAT, "%s: 'general.alignment' is %llu, so that the data would begin at byte %llu of a file of "
-                      "%llu bytes", r->name, (unsigned long long)r->alignment, (unsigned long long)start, (unsigned long long)r->c.size);
+            st = FAIL(r, r->c.pos, PN_E_FORMAT,
+                      "%s: 'general.alignment' is %llu, so that the data would begin at byte %llu of a file of "
+                      "%llu bytes",
+                      r->name, (unsigned long long)r->alignment, (unsigned long long)start,
+                      (unsigned long long)r->c.size);
         else
             st = place_tensors(r, tensors, places, start);
     }
@@ -346,11 +363,13 @@ static pn_status read_header(reader *r)
     if (!pn_cursor_ok(&r->c))
         return pn_cursor_status(&r->c, r->name, r->err);
     if (version && !(version & 0xffff))
-        return FAIL(r, 4, PN_E_UNSUPPORTED, "%s: the file has the other byte order than this machine (its version reads as 0x%08lx): "
-                    "such files cannot be used here yet; convert it", r->name, (unsigned long)version);
+        return FAIL(r, 4, PN_E_UNSUPPORTED,
+                    "%s: the file has the other byte order than this machine (its version reads as 0x%08lx): "
+                    "such files cannot be used here yet; convert it",
+                    r->name, (unsigned long)version);
     if (version != 2 && version != 3)
-        return FAIL(r, 4, PN_E_UNSUPPORTED, "%s: it is GGUF version %lu; versions 2 and 3 can be read%s", r->name, (unsigned long)version,
-                    version == 1 ? ": convert it with a newer tool" : "");
+        return FAIL(r, 4, PN_E_UNSUPPORTED, "%s: it is GGUF version %lu; versions 2 and 3 can be read%s", r->name,
+                    (unsigned long)version, version == 1 ? ": convert it with a newer tool" : "");
     r->n_tensors = pn_cursor_u64(&r->c, "number of tensors");
     r->n_values = pn_cursor_u64(&r->c, "number of metadata values");
     uint64_t left = pn_cursor_left(&r->c);

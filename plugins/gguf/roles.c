@@ -51,26 +51,28 @@ static const role_key role_keys[] = {
     { PN_ROLE_CHAT_TEMPLATE, "tokenizer.chat_template", NULL, 0 },
 };
 
-/* Architectures whose files hold rows for neighbouring rotary pairs (x0, x1): converters reorder the rows of q and k, or the
- * model was trained so. */
+/* Architectures whose files hold rows for neighbouring rotary pairs (x0, x1): converters reorder the rows of q and k,
+ * or the model was trained so. */
 static const char *const interleaved[] = {
-    "llama", "llama4", "llama-embed", "llada", "mistral", "mistral3", "mistral4", "deci", "baichuan", "starcoder", "internlm2",
-    "minicpm", "xverse", "command-r", "cohere2", "cohere2moe", "olmo", "arctic", "deepseek", "deepseek2", "deepseek2-ocr",
-    "deepseek32", "deepseek4", "plm", "chatglm", "glm4", "glm-dsa", "granite", "granitemoe", "granitehybrid", "graniteswitch",
-    "granite_swa", "chameleon", "bailingmoe", "bailingmoe3", "neo-bert", "smollm3", "arcee", "ernie4_5", "ernie4_5-moe", "eagle3",
-    "maincoder", "nanbeige", NULL,
+    "llama", "llama4", "llama-embed", "llada", "mistral", "mistral3", "mistral4", "deci", "baichuan", "starcoder",
+    "internlm2", "minicpm", "xverse", "command-r", "cohere2", "cohere2moe", "olmo", "arctic", "deepseek",
+    "deepseek2", "deepseek2-ocr", "deepseek32", "deepseek4", "plm", "chatglm", "glm4", "glm-dsa", "granite",
+    "granitemoe", "granitehybrid", "graniteswitch", "granite_swa", "chameleon", "bailingmoe", "bailingmoe3",
+    "neo-bert", "smollm3", "arcee", "ernie4_5", "ernie4_5-moe", "eagle3", "maincoder", "nanbeige", NULL,
 };
 
-/* Those whose pairs are (x0, x[d/2]). About a name in neither list, such as one that [arch] alias gives a meaning, the format
- * says nothing. */
+/* Those whose pairs are (x0, x[d/2]). About a name in neither list, such as one that [arch] alias gives a meaning, the
+ * format says nothing. */
 static const char *const halves[] = {
-    "afmoe", "apertus", "bailingmoe2", "bert", "bitnet", "codeshell", "cogvlm", "dbrx", "dots1", "dream", "eurobert", "exaone",
-    "exaone4", "exaone-moe", "falcon", "falcon-h1", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "glm4moe",
-    "gpt-oss", "gptneox", "grok", "grovemoe", "hunyuan-dense", "hunyuan-moe", "hunyuan_vl", "jais2", "jina-bert-v3", "laguna", "lfm2",
-    "lfm2moe", "llada-moe", "mellum", "mimo2", "minicpm3", "minimax-01", "minimax-m2", "minimax-m3", "modern-bert", "nemotron",
-    "nomic-bert", "nomic-bert-moe", "olmo2", "olmoe", "openelm", "orion", "paddleocr", "pangu-embedded", "phi", "phi2", "phi3",
-    "phimoe", "plamo", "plamo2", "plamo3", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen35", "qwen35moe", "qwen3moe",
-    "qwen3next", "qwen3vl", "qwen3vlmoe", "rnd1", "seed_oss", "smallthinker", "stablelm", "starcoder2", "step35", NULL,
+    "afmoe", "apertus", "bailingmoe2", "bert", "bitnet", "codeshell", "cogvlm", "dbrx", "dots1", "dream",
+    "eurobert", "exaone", "exaone4", "exaone-moe", "falcon", "falcon-h1", "gemma", "gemma2", "gemma3", "gemma3n",
+    "gemma4", "gemma-embedding", "glm4moe", "gpt-oss", "gptneox", "grok", "grovemoe", "hunyuan-dense",
+    "hunyuan-moe", "hunyuan_vl", "jais2", "jina-bert-v3", "laguna", "lfm2", "lfm2moe", "llada-moe", "mellum",
+    "mimo2", "minicpm3", "minimax-01", "minimax-m2", "minimax-m3", "modern-bert", "nemotron", "nomic-bert",
+    "nomic-bert-moe", "olmo2", "olmoe", "openelm", "orion", "paddleocr", "pangu-embedded", "phi", "phi2", "phi3",
+    "phimoe", "plamo", "plamo2", "plamo3", "qwen", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen35", "qwen35moe",
+    "qwen3moe", "qwen3next", "qwen3vl", "qwen3vlmoe", "rnd1", "seed_oss", "smallthinker", "stablelm", "starcoder2",
+    "step35", NULL,
 };
 
 static int among(const char *const *names, pn_str name)
@@ -112,7 +114,8 @@ static int word_key(pn_str arch, const char *key, int of_arch, pn_role_value *ou
 }
 
 /* Look one spelling up; fills key, and value when it is there. */
-static int look_up(const pn_host *host, const pn_file *file, pn_str arch, const char *key, int of_arch, pn_role_value *out)
+static int look_up(const pn_host *host, const pn_file *file, pn_str arch, const char *key, int of_arch,
+                   pn_role_value *out)
 {
     if (!word_key(arch, key, of_arch, out))
         return 0;
@@ -139,7 +142,8 @@ static void imply(const pn_host *host, const pn_file *file, pn_str arch, const c
     memset(&factor, 0, sizeof factor);
     if (strcmp(role, PN_ROLE_ROPE_SCALING) == 0) {
         /* A factor without a type, and the key of old files, mean linear scaling. */
-        if (look_up(host, file, arch, "rope.scaling.factor", 1, &factor) || look_up(host, file, arch, "rope.scale_linear", 1, &factor)) {
+        if (look_up(host, file, arch, "rope.scaling.factor", 1, &factor) ||
+            look_up(host, file, arch, "rope.scale_linear", 1, &factor)) {
             imply_text("linear", out);
             memcpy(out->key, factor.key, sizeof out->key);
         }
@@ -154,7 +158,8 @@ static void imply(const pn_host *host, const pn_file *file, pn_str arch, const c
     }
 }
 
-pn_status gguf_role(const pn_host *host, pn_file *file, void *state, const char *role, pn_role_value *out, pn_error *err)
+pn_status gguf_role(const pn_host *host, pn_file *file, void *state, const char *role, pn_role_value *out,
+                    pn_error *err)
 {
     pn_str arch = arch_of(host, file);
     (void)state;

@@ -1,6 +1,7 @@
 /* The type numbers of GGUF's tensor table: name, elements per block, bytes per block.
  *
- * Sizes are here and not asked of the quantization plugins, so that a file's tensors are bounded and listed without them.
+ * Sizes are here and not asked of the quantization plugins, so that a file's tensors are bounded and listed without
+ * them.
  */
 #include "gguf.h"
 

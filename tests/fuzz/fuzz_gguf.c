@@ -79,8 +79,20 @@ static void walk_tensors(const pn_file *file, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const roles[] = {
-        PN_ROLE_ARCHITECTURE, PN_ROLE_NAME, PN_ROLE_CONTEXT_LENGTH, PN_ROLE_VOCAB_SIZE, PN_ROLE_BLOCK_COUNT, PN_ROLE_FEED_FORWARD,
-        PN_ROLE_ROPE_PAIRING, PN_ROLE_ROPE_SCALING, PN_ROLE_ROPE_FACTOR, PN_ROLE_TOKENS, PN_ROLE_SEP, PN_ROLE_CHAT_TEMPLATE, "", "x",
+        PN_ROLE_ARCHITECTURE,
+        PN_ROLE_NAME,
+        PN_ROLE_CONTEXT_LENGTH,
+        PN_ROLE_VOCAB_SIZE,
+        PN_ROLE_BLOCK_COUNT,
+        PN_ROLE_FEED_FORWARD,
+        PN_ROLE_ROPE_PAIRING,
+        PN_ROLE_ROPE_SCALING,
+        PN_ROLE_ROPE_FACTOR,
+        PN_ROLE_TOKENS,
+        PN_ROLE_SEP,
+        PN_ROLE_CHAT_TEMPLATE,
+        "",
+        "x",
     };
     pn_error err;
     pn_file *file = NULL;

@@ -70,7 +70,8 @@ static void first_error_sticks(void **state)
 
 static void sums_do_not_wrap(void **state)
 {
-    static const uint64_t huge[] = { UINT64_MAX, UINT64_MAX - 7, UINT64_MAX / 2 + 1, (uint64_t)1 << 61, 0x0555555555555556 };
+    static const uint64_t huge[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_MAX / 2 + 1, (uint64_t)1 << 61,
+                                    0x0555555555555556};
     unsigned char *m = exactly("abcdefgh", 8);
     (void)state;
     for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
@@ -148,8 +149,12 @@ static void nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_of_every_width), cmocka_unit_test(first_error_sticks), cmocka_unit_test(sums_do_not_wrap),
-        cmocka_unit_test(strings), cmocka_unit_test(alignment), cmocka_unit_test(nothing),
+        cmocka_unit_test(numbers_of_every_width),
+        cmocka_unit_test(first_error_sticks),
+        cmocka_unit_test(sums_do_not_wrap),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

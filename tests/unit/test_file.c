@@ -26,7 +26,8 @@ static pn_file *f;
 static int setup(void **state)
 {
     static const char *const settings[] = {
-        "plugins.load", "%s/tests/test-plugins/whole_rows.so", "quant.alias.99", "whole_rows", "quant.alias.43", "q8_0", NULL,
+        "plugins.load", "%s/tests/test-plugins/whole_rows.so", "quant.alias.99", "whole_rows", "quant.alias.43", "q8_0",
+        NULL,
     };
     (void)state;
     rt = test_runtime_with(settings);
@@ -77,7 +78,7 @@ static void blocks(void **state)
         assert_memory_equal(y, x + first, 32 * sizeof *x);
     }
     static const uint64_t bad[][2] = {
-        { 1, 32 }, { 0, 31 }, { 0, 160 }, { 128, 32 }, { 129, 0 }, { UINT64_MAX, 2 }, { 32, UINT64_MAX }, { UINT64_MAX - 31, 32 },
+        {1, 32}, {0, 31}, {0, 160}, {128, 32}, {129, 0}, {UINT64_MAX, 2}, {32, UINT64_MAX}, {UINT64_MAX - 31, 32},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         pn_error err = { 0 };
@@ -157,7 +158,7 @@ static void types_that_are_missing(void **state)
     pn_qweight w;
     (void)state;
     g_begin(&g, 3, 3, 0);
-    g_tensor(&g, "known.to.the.format", 1, dims, 10, 0);    /* q2_k: no plugin here yet; when there is one, take another */
+    g_tensor(&g, "known.to.the.format", 1, dims, 10, 0);    /* q2_k: without a plugin as yet */
     g_tensor(&g, "unknown", 1, dims, 200, 96);
     g_tensor(&g, "alias", 1, odd, 43, 96);                  /* q8_0 by alias */
     g_pad(&g, 32);
@@ -169,7 +170,8 @@ static void types_that_are_missing(void **state)
     assert_int_equal(pn_file_tensor_f32(f, pn_file_tensor(f, "alias"), 0, 64, x, NULL), PN_OK);
     if (!pn_runtime_find(rt, PN_KIND_QUANT, "q2_k")) {
         pn_error err = { 0 };
-        assert_int_equal(pn_file_tensor_f32(f, pn_file_tensor(f, "known.to.the.format"), 0, 256, x, &err), PN_E_UNSUPPORTED);
+        assert_int_equal(pn_file_tensor_f32(f, pn_file_tensor(f, "known.to.the.format"), 0, 256, x, &err),
+                         PN_E_UNSUPPORTED);
         assert_non_null(strstr(err.message, "known.to.the.format"));
         assert_non_null(strstr(err.message, "q2_k"));
         assert_non_null(strstr(err.message, "/plugins"));
@@ -493,9 +495,16 @@ static void asked_texts_and_arrays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks), cmocka_unit_test(whole_rows), cmocka_unit_test(types_that_are_missing),
-        cmocka_unit_test(sizes_that_disagree), cmocka_unit_test(names), cmocka_unit_test(the_table), cmocka_unit_test(on_disk),
-        cmocka_unit_test(a_pipe_is_announced), cmocka_unit_test(asked_numbers), cmocka_unit_test(asked_layers),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(whole_rows),
+        cmocka_unit_test(types_that_are_missing),
+        cmocka_unit_test(sizes_that_disagree),
+        cmocka_unit_test(names),
+        cmocka_unit_test(the_table),
+        cmocka_unit_test(on_disk),
+        cmocka_unit_test(a_pipe_is_announced),
+        cmocka_unit_test(asked_numbers),
+        cmocka_unit_test(asked_layers),
         cmocka_unit_test(asked_texts_and_arrays),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

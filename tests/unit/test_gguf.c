@@ -223,7 +223,8 @@ static void make_whole(void)
     g_key_text(&g, "general.architecture", "llama");
     g_key_u32(&g, "general.alignment", 64);
     g_key_array(&g, "texts", G_STR, 3), g_text(&g, "a"), g_text(&g, ""), g_text(&g, "bc");
-    g_key_array(&g, "nested", G_ARR, 2), g_u32(&g, G_U8), g_u64(&g, 1), g_u8(&g, 1), g_u32(&g, G_STR), g_u64(&g, 1), g_text(&g, "d");
+    g_key_array(&g, "nested", G_ARR, 2), g_u32(&g, G_U8), g_u64(&g, 1), g_u8(&g, 1), g_u32(&g, G_STR), g_u64(&g, 1),
+        g_text(&g, "d");
     g_key(&g, "big", G_F64), g_u64(&g, 0);
     g_tensor(&g, "one", 2, dims, 8, 0);
     g_tensor(&g, "two", 1, eight, 0, 128);
@@ -272,7 +273,8 @@ static void every_bit_turned(void **state)
                 uint64_t n = pn_tensor_elements(t);
                 assert_true(t->size <= g.size);
                 if (t->data && t->size)
-                    assert_true((const unsigned char *)t->data >= exact && (const unsigned char *)t->data + t->size <= exact + g.size);
+                    assert_true((const unsigned char *)t->data >= exact &&
+                                (const unsigned char *)t->data + t->size <= exact + g.size);
                 if (n <= 64)
                     pn_file_tensor_f32(f, t, 0, n, x, &err);
             }
@@ -406,7 +408,8 @@ static void padding(void **state)
 {
     uint64_t five[] = { 5 };
     (void)state;
-    /* Names of every length move the end of the table over every place of a block; the one that is aligned adds none. */
+    /* Names of every length move the end of the table over every place of a block; the one that is aligned adds none.
+     * */
     for (size_t n = 1; n <= 64; n++) {
         char name[80] = "";
         memset(name, 'n', n);
@@ -434,15 +437,17 @@ static void padding(void **state)
 
 static void type_table(void **state)
 {
-    static const struct { uint32_t number; const char *name; uint32_t elems, bytes; } known[] = {
-        { 0, "f32", 1, 4 }, { 1, "f16", 1, 2 }, { 2, "q4_0", 32, 18 }, { 3, "q4_1", 32, 20 }, { 6, "q5_0", 32, 22 },
-        { 7, "q5_1", 32, 24 }, { 8, "q8_0", 32, 34 }, { 9, "q8_1", 32, 36 }, { 10, "q2_k", 256, 84 }, { 11, "q3_k", 256, 110 },
-        { 12, "q4_k", 256, 144 }, { 13, "q5_k", 256, 176 }, { 14, "q6_k", 256, 210 }, { 15, "q8_k", 256, 292 },
-        { 16, "iq2_xxs", 256, 66 }, { 17, "iq2_xs", 256, 74 }, { 18, "iq3_xxs", 256, 98 }, { 19, "iq1_s", 256, 50 },
-        { 20, "iq4_nl", 32, 18 }, { 21, "iq3_s", 256, 110 }, { 22, "iq2_s", 256, 82 }, { 23, "iq4_xs", 256, 136 },
-        { 24, "i8", 1, 1 }, { 25, "i16", 1, 2 }, { 26, "i32", 1, 4 }, { 27, "i64", 1, 8 }, { 28, "f64", 1, 8 },
-        { 29, "iq1_m", 256, 56 }, { 30, "bf16", 1, 2 }, { 34, "tq1_0", 256, 54 }, { 35, "tq2_0", 256, 66 },
-        { 39, "mxfp4", 32, 17 }, { 40, "nvfp4", 64, 36 }, { 41, "q1_0", 128, 18 }, { 42, "q2_0", 64, 18 },
+    static const struct { uint32_t number; const char *name; uint32_t elems, bytes;
+    } known[] = {
+        {0, "f32", 1, 4},         {1, "f16", 1, 2},         {2, "q4_0", 32, 18},      {3, "q4_1", 32, 20},
+        {6, "q5_0", 32, 22},      {7, "q5_1", 32, 24},      {8, "q8_0", 32, 34},      {9, "q8_1", 32, 36},
+        {10, "q2_k", 256, 84},    {11, "q3_k", 256, 110},   {12, "q4_k", 256, 144},   {13, "q5_k", 256, 176},
+        {14, "q6_k", 256, 210},   {15, "q8_k", 256, 292},   {16, "iq2_xxs", 256, 66}, {17, "iq2_xs", 256, 74},
+        {18, "iq3_xxs", 256, 98}, {19, "iq1_s", 256, 50},   {20, "iq4_nl", 32, 18},   {21, "iq3_s", 256, 110},
+        {22, "iq2_s", 256, 82},   {23, "iq4_xs", 256, 136}, {24, "i8", 1, 1},         {25, "i16", 1, 2},
+        {26, "i32", 1, 4},        {27, "i64", 1, 8},        {28, "f64", 1, 8},        {29, "iq1_m", 256, 56},
+        {30, "bf16", 1, 2},       {34, "tq1_0", 256, 54},   {35, "tq2_0", 256, 66},   {39, "mxfp4", 32, 17},
+        {40, "nvfp4", 64, 36},    {41, "q1_0", 128, 18},    {42, "q2_0", 64, 18},
     };
     static const uint32_t unknown[] = { 4, 5, 31, 32, 33, 36, 37, 38, 43, 200, UINT32_MAX };
     uint64_t dims[] = { 768, 3 };
@@ -502,7 +507,8 @@ static void shapes(void **state)
         { (uint64_t)1 << 63, 1 }, { (uint64_t)1 << 62, 4 }, { UINT64_MAX, UINT64_MAX }, { ((uint64_t)1 << 62) - 1, 1 },
         { (uint64_t)1 << 32, (uint64_t)1 << 32 }, { (uint64_t)1 << 61, 1 }, { UINT64_MAX, 0 },
     };
-    uint64_t none[][2] = { { 4, 0 }, { 0, 4 }, { 0, 0 } }, eight[8] = { 1, 1, 2, 1, 1, 2, 1, 1 }, nine[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    uint64_t none[][2] = {{4, 0}, {0, 4}, {0, 0}}, eight[8] = {1, 1, 2, 1, 1, 2, 1, 1},
+             nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     (void)state;
     for (size_t i = 0; i < sizeof big / sizeof *big; i++) {
         g_begin(&g, 3, 2, 0);
@@ -523,7 +529,8 @@ static void shapes(void **state)
         closes();
     }
     g_begin(&g, 3, 3, 0);
-    g_tensor(&g, "scalar", 0, NULL, 0, 0), g_tensor(&g, "", 1, (uint64_t[]){ 2 }, 0, 32), g_tensor(&g, "eight", 8, eight, 0, 64);
+    g_tensor(&g, "scalar", 0, NULL, 0, 0), g_tensor(&g, "", 1, (uint64_t[]){2}, 0, 32),
+        g_tensor(&g, "eight", 8, eight, 0, 64);
     g_pad(&g, 32);
     for (int i = 0; i < 24; i++)
         g_f32(&g, (float)i);
@@ -670,29 +677,50 @@ static void is_text(const char *role, const char *key, const char *text)
 
 static void roles_of_keys(void **state)
 {
-    static const struct { const char *role, *key; } known[] = {
-        { PN_ROLE_CONTEXT_LENGTH, "x.context_length" }, { PN_ROLE_VOCAB_SIZE, "x.vocab_size" }, { PN_ROLE_BLOCK_COUNT, "x.block_count" },
-        { PN_ROLE_EMBEDDING_LENGTH, "x.embedding_length" }, { PN_ROLE_FEED_FORWARD, "x.feed_forward_length" },
-        { PN_ROLE_HEAD_COUNT, "x.attention.head_count" }, { PN_ROLE_HEAD_COUNT_KV, "x.attention.head_count_kv" },
-        { PN_ROLE_KEY_LENGTH, "x.attention.key_length" }, { PN_ROLE_VALUE_LENGTH, "x.attention.value_length" },
-        { PN_ROLE_RMS_EPS, "x.attention.layer_norm_rms_epsilon" }, { PN_ROLE_NORM_EPS, "x.attention.layer_norm_epsilon" },
-        { PN_ROLE_SLIDING_WINDOW, "x.attention.sliding_window" }, { PN_ROLE_ATTN_SCALE, "x.attention.scale" },
-        { PN_ROLE_ROPE_DIMS, "x.rope.dimension_count" }, { PN_ROLE_ROPE_BASE, "x.rope.freq_base" },
-        { PN_ROLE_ROPE_FACTOR, "x.rope.scaling.factor" },
-        { PN_ROLE_ROPE_ORIG_CONTEXT, "x.rope.scaling.original_context_length" },
-        { PN_ROLE_ROPE_ATTN_FACTOR, "x.rope.scaling.attn_factor" }, { PN_ROLE_ROPE_BETA_FAST, "x.rope.scaling.yarn_beta_fast" },
-        { PN_ROLE_ROPE_BETA_SLOW, "x.rope.scaling.yarn_beta_slow" }, { PN_ROLE_ROPE_EXT_FACTOR, "x.rope.scaling.yarn_ext_factor" },
-        { PN_ROLE_BOS, "tokenizer.ggml.bos_token_id" }, { PN_ROLE_EOS, "tokenizer.ggml.eos_token_id" },
-        { PN_ROLE_EOT, "tokenizer.ggml.eot_token_id" }, { PN_ROLE_UNK, "tokenizer.ggml.unknown_token_id" },
-        { PN_ROLE_SEP, "tokenizer.ggml.separator_token_id" }, { PN_ROLE_PAD, "tokenizer.ggml.padding_token_id" },
-        { PN_ROLE_ADD_BOS, "tokenizer.ggml.add_bos_token" }, { PN_ROLE_ADD_EOS, "tokenizer.ggml.add_eos_token" },
-        { PN_ROLE_ADD_SPACE_PREFIX, "tokenizer.ggml.add_space_prefix" }, { PN_ROLE_TOKEN_TYPES, "tokenizer.ggml.token_type" },
-        { PN_ROLE_SCORES, "tokenizer.ggml.scores" }, { PN_ROLE_MERGES, "tokenizer.ggml.merges" },
-        { PN_ROLE_TOKENS, "tokenizer.ggml.tokens" },
+    static const struct { const char *role, *key;
+    } known[] = {
+        {PN_ROLE_CONTEXT_LENGTH, "x.context_length"},
+        {PN_ROLE_VOCAB_SIZE, "x.vocab_size"},
+        {PN_ROLE_BLOCK_COUNT, "x.block_count"},
+        {PN_ROLE_EMBEDDING_LENGTH, "x.embedding_length"},
+        {PN_ROLE_FEED_FORWARD, "x.feed_forward_length"},
+        {PN_ROLE_HEAD_COUNT, "x.attention.head_count"},
+        {PN_ROLE_HEAD_COUNT_KV, "x.attention.head_count_kv"},
+        {PN_ROLE_KEY_LENGTH, "x.attention.key_length"},
+        {PN_ROLE_VALUE_LENGTH, "x.attention.value_length"},
+        {PN_ROLE_RMS_EPS, "x.attention.layer_norm_rms_epsilon"},
+        {PN_ROLE_NORM_EPS, "x.attention.layer_norm_epsilon"},
+        {PN_ROLE_SLIDING_WINDOW, "x.attention.sliding_window"},
+        {PN_ROLE_ATTN_SCALE, "x.attention.scale"},
+        {PN_ROLE_ROPE_DIMS, "x.rope.dimension_count"},
+        {PN_ROLE_ROPE_BASE, "x.rope.freq_base"},
+        {PN_ROLE_ROPE_FACTOR, "x.rope.scaling.factor"},
+        {PN_ROLE_ROPE_ORIG_CONTEXT, "x.rope.scaling.original_context_length"},
+        {PN_ROLE_ROPE_ATTN_FACTOR, "x.rope.scaling.attn_factor"},
+        {PN_ROLE_ROPE_BETA_FAST, "x.rope.scaling.yarn_beta_fast"},
+        {PN_ROLE_ROPE_BETA_SLOW, "x.rope.scaling.yarn_beta_slow"},
+        {PN_ROLE_ROPE_EXT_FACTOR, "x.rope.scaling.yarn_ext_factor"},
+        {PN_ROLE_BOS, "tokenizer.ggml.bos_token_id"},
+        {PN_ROLE_EOS, "tokenizer.ggml.eos_token_id"},
+        {PN_ROLE_EOT, "tokenizer.ggml.eot_token_id"},
+        {PN_ROLE_UNK, "tokenizer.ggml.unknown_token_id"},
+        {PN_ROLE_SEP, "tokenizer.ggml.separator_token_id"},
+        {PN_ROLE_PAD, "tokenizer.ggml.padding_token_id"},
+        {PN_ROLE_ADD_BOS, "tokenizer.ggml.add_bos_token"},
+        {PN_ROLE_ADD_EOS, "tokenizer.ggml.add_eos_token"},
+        {PN_ROLE_ADD_SPACE_PREFIX, "tokenizer.ggml.add_space_prefix"},
+        {PN_ROLE_TOKEN_TYPES, "tokenizer.ggml.token_type"},
+        {PN_ROLE_SCORES, "tokenizer.ggml.scores"},
+        {PN_ROLE_MERGES, "tokenizer.ggml.merges"},
+        {PN_ROLE_TOKENS, "tokenizer.ggml.tokens"},
     };
-    static const struct { const char *role, *key; } texts[] = {
-        { PN_ROLE_NAME, "general.name" }, { PN_ROLE_ROPE_SCALING, "x.rope.scaling.type" }, { PN_ROLE_TOKENIZER, "tokenizer.ggml.model" },
-        { PN_ROLE_PRE_TOKENIZER, "tokenizer.ggml.pre" }, { PN_ROLE_CHAT_TEMPLATE, "tokenizer.chat_template" },
+    static const struct { const char *role, *key;
+    } texts[] = {
+        {PN_ROLE_NAME, "general.name"},
+        {PN_ROLE_ROPE_SCALING, "x.rope.scaling.type"},
+        {PN_ROLE_TOKENIZER, "tokenizer.ggml.model"},
+        {PN_ROLE_PRE_TOKENIZER, "tokenizer.ggml.pre"},
+        {PN_ROLE_CHAT_TEMPLATE, "tokenizer.chat_template"},
     };
     const size_t n = sizeof known / sizeof *known, m = sizeof texts / sizeof *texts;
     (void)state;
@@ -745,11 +773,12 @@ static void roles_of_keys(void **state)
 
 static void roles_without_keys(void **state)
 {
-    static const struct { const char *arch, *pairing; } pairs[] = {
-        { "llama", "interleaved" }, { "mistral", "interleaved" }, { "baichuan", "interleaved" }, { "deci", "interleaved" },
-        { "minicpm", "interleaved" }, { "granite", "interleaved" }, { "qwen2", "halves" }, { "phi", "halves" }, { "phi2", "halves" },
-        { "phi3", "halves" }, { "gptneox", "halves" }, { "stablelm", "halves" }, { "gemma", "halves" }, { "gemma3", "halves" },
-        { "qwen3", "halves" },
+    static const struct { const char *arch, *pairing;
+    } pairs[] = {
+        {"llama", "interleaved"},   {"mistral", "interleaved"}, {"baichuan", "interleaved"}, {"deci", "interleaved"},
+        {"minicpm", "interleaved"}, {"granite", "interleaved"}, {"qwen2", "halves"},         {"phi", "halves"},
+        {"phi2", "halves"},         {"phi3", "halves"},         {"gptneox", "halves"},       {"stablelm", "halves"},
+        {"gemma", "halves"},        {"gemma3", "halves"},       {"qwen3", "halves"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -822,11 +851,23 @@ static void large_vocabulary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_value_types), cmocka_unit_test(arrays_within_arrays), cmocka_unit_test(counts_that_lie),
-        cmocka_unit_test(cut_at_every_byte), cmocka_unit_test(every_bit_turned), cmocka_unit_test(without_memory),
-        cmocka_unit_test(versions_and_byte_order), cmocka_unit_test(keys), cmocka_unit_test(alignments), cmocka_unit_test(padding),
-        cmocka_unit_test(type_table), cmocka_unit_test(shapes), cmocka_unit_test(places), cmocka_unit_test(beyond_four_gib),
-        cmocka_unit_test(roles_of_keys), cmocka_unit_test(roles_without_keys), cmocka_unit_test(large_vocabulary),
+        cmocka_unit_test(all_value_types),
+        cmocka_unit_test(arrays_within_arrays),
+        cmocka_unit_test(counts_that_lie),
+        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(every_bit_turned),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(versions_and_byte_order),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(alignments),
+        cmocka_unit_test(padding),
+        cmocka_unit_test(type_table),
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(places),
+        cmocka_unit_test(beyond_four_gib),
+        cmocka_unit_test(roles_of_keys),
+        cmocka_unit_test(roles_without_keys),
+        cmocka_unit_test(large_vocabulary),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

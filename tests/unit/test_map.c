@@ -44,7 +44,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const names[] = { "a", "b", "empty", "pipe", "link-in", "link-out", "link-gone", "link-up", "sub", "fifo", "swap" };
+    static const char *const names[] = {"a",         "b",       "empty", "pipe", "link-in", "link-out",
+                                        "link-gone", "link-up", "sub",   "fifo", "swap"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (unlink(in(dir, names[i])) && errno == EISDIR)
@@ -272,10 +273,12 @@ static void siblings(void **state)
     assert_ptr_equal(pn_source_at(s, 3), c);
     assert_null(pn_source_at(s, 4));
 
-    static const struct { const char *name; pn_status status; } bad[] = {
-        { "", PN_E_DENIED }, { ".", PN_E_DENIED }, { "..", PN_E_DENIED }, { "../a", PN_E_DENIED }, { "sub/x", PN_E_DENIED },
-        { "/etc/passwd", PN_E_DENIED }, { "a\\b", PN_E_DENIED }, { "link-out", PN_E_DENIED }, { "link-up", PN_E_DENIED },
-        { "sub", PN_E_DENIED }, { "fifo", PN_E_DENIED }, { "link-gone", PN_E_NOT_FOUND }, { "nothing", PN_E_NOT_FOUND },
+    static const struct { const char *name; pn_status status;
+    } bad[] = {
+        {"", PN_E_DENIED},           {".", PN_E_DENIED},           {"..", PN_E_DENIED},   {"../a", PN_E_DENIED},
+        {"sub/x", PN_E_DENIED},      {"/etc/passwd", PN_E_DENIED}, {"a\\b", PN_E_DENIED}, {"link-out", PN_E_DENIED},
+        {"link-up", PN_E_DENIED},    {"sub", PN_E_DENIED},         {"fifo", PN_E_DENIED}, {"link-gone", PN_E_NOT_FOUND},
+        {"nothing", PN_E_NOT_FOUND},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sibling(s, bad[i].name, &c), bad[i].status);
@@ -341,10 +344,11 @@ static void sources_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views_are_checked), cmocka_unit_test(one_mapping_for_all), cmocka_unit_test(many_threads),
-        cmocka_unit_test(a_pipe_is_read), cmocka_unit_test(what_cannot_be_opened), cmocka_unit_test(empty_and_sizeless_files),
-        cmocka_unit_test(without_memory), cmocka_unit_test(siblings), cmocka_unit_test(folders_and_buffers),
-        cmocka_unit_test(sources_without_memory),
+        cmocka_unit_test(views_are_checked),     cmocka_unit_test(one_mapping_for_all),
+        cmocka_unit_test(many_threads),          cmocka_unit_test(a_pipe_is_read),
+        cmocka_unit_test(what_cannot_be_opened), cmocka_unit_test(empty_and_sizeless_files),
+        cmocka_unit_test(without_memory),        cmocka_unit_test(siblings),
+        cmocka_unit_test(folders_and_buffers),   cmocka_unit_test(sources_without_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

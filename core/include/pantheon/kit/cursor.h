@@ -7,9 +7,10 @@
  *         pn_cursor_fail(&c, "number of records", count, pn_cursor_left(&c) / 12);
  *     return pn_cursor_status(&c, "records.bin", err);
  *
- * After the first failure every read gives 0 (or an empty string) and the position stays where the bad item begins, so that only the
- * end needs a check - and every loop, which must stop when pn_cursor_ok says 0. Numbers are in the host's byte order and are read by
- * memcpy: nothing needs to be aligned. The `what` of a call names the item for the message and must be a static string.
+ * After the first failure every read gives 0 (or an empty string) and the position stays where the bad item begins, so
+ * that only the end needs a check - and every loop, which must stop when pn_cursor_ok says 0. Numbers are in the host's
+ * byte order and are read by memcpy: nothing needs to be aligned. The `what` of a call names the item for the message
+ * and must be a static string.
  */
 #ifndef PANTHEON_KIT_CURSOR_H
 #define PANTHEON_KIT_CURSOR_H
@@ -43,7 +44,8 @@ PN_UNUSED static inline int pn_cursor_ok(const pn_cursor *c) { return c->what ==
 /* Bytes between the position and the end. */
 PN_UNUSED static inline uint64_t pn_cursor_left(const pn_cursor *c) { return c->size - c->pos; }
 
-/* Record a failure at the position unless there is one already: the item `what` says `found` where at most `limit` can be. */
+/* Record a failure at the position unless there is one already: the item `what` says `found` where at most `limit` can
+ * be. */
 PN_UNUSED static inline void pn_cursor_fail(pn_cursor *c, const char *what, uint64_t found, uint64_t limit)
 {
     if (!c->what) {
@@ -69,7 +71,10 @@ PN_UNUSED static inline const void *pn_cursor_take(pn_cursor *c, uint64_t n, con
     return p;
 }
 
-PN_UNUSED static inline void pn_cursor_skip(pn_cursor *c, uint64_t n, const char *what) { (void)pn_cursor_take(c, n, what); }
+PN_UNUSED static inline void pn_cursor_skip(pn_cursor *c, uint64_t n, const char *what)
+{
+    (void)pn_cursor_take(c, n, what);
+}
 
 /* `count` items of `item` bytes each: the product cannot wrap. NULL as above. */
 PN_UNUSED static inline const void *pn_cursor_items(pn_cursor *c, uint64_t count, uint64_t item, const char *what)
@@ -136,7 +141,8 @@ PN_UNUSED static inline pn_str pn_cursor_str_u32(pn_cursor *c, uint64_t most, co
     return s;
 }
 
-/* The first multiple of `align` (> 0) that is not before the position, or UINT64_MAX when there is none. It may lie past the end. */
+/* The first multiple of `align` (> 0) that is not before the position, or UINT64_MAX when there is none. It may lie
+ * past the end. */
 PN_UNUSED static inline uint64_t pn_cursor_aligned(const pn_cursor *c, uint64_t align)
 {
     uint64_t rest = c->pos % align;
@@ -157,11 +163,13 @@ PN_UNUSED static inline pn_status pn_cursor_status(const pn_cursor *c, const cha
     if (!c->what)
         return PN_OK;
     if (c->short_read)
-        pn_fail(err, PN_E_FORMAT, "%s: at byte %llu: %s needs %llu bytes, but the file ends after %llu: it is cut short or damaged", name,
+        pn_fail(err, PN_E_FORMAT,
+                "%s: at byte %llu: %s needs %llu bytes, but the file ends after %llu: it is cut short or damaged", name,
                 (unsigned long long)c->pos, c->what, (unsigned long long)c->found, (unsigned long long)c->limit);
     else
-        pn_fail(err, PN_E_FORMAT, "%s: at byte %llu: %s is %llu, but at most %llu is possible here: the file is cut short or damaged", name,
-                (unsigned long long)c->pos, c->what, (unsigned long long)c->found, (unsigned long long)c->limit);
+        pn_fail(err, PN_E_FORMAT,
+                "%s: at byte %llu: %s is %llu, but at most %llu is possible here: the file is cut short or damaged",
+                name, (unsigned long long)c->pos, c->what, (unsigned long long)c->found, (unsigned long long)c->limit);
     if (err)
         err->offset = c->pos;
     return PN_E_FORMAT;

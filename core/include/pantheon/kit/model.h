@@ -4,8 +4,8 @@
  *     st = pn_role_u32_or(host, file, PN_ROLE_KEY_LENGTH, p->width / p->n_heads, 1, 65536, &p->head_size, err);
  *     st = pn_role_layer_u32(host, file, PN_ROLE_FEED_FORWARD, layer, p->n_layers, 1, 1u << 24, &hidden, err);
  *
- * Every number is taken by its value, whatever integer or float type the file used for it. Each error names the file's own key, what
- * was found and the permitted range. On failure *out is unchanged.
+ * Every number is taken by its value, whatever integer or float type the file used for it. Each error names the file's
+ * own key, what was found and the permitted range. On failure *out is unchanged.
  *
  *   required                 absent: fallback             what
  *   pn_role_u32              pn_role_u32_or               an integer; an array is accepted when all its items are equal
@@ -14,7 +14,7 @@
  *                            pn_role_bool_or              a bool, or an integer 0 or 1
  *   pn_role_layer_u32        pn_role_layer_u32_or         of one layer: a scalar for all, or item `layer` of an array
  *   pn_role_layer_f32        pn_role_layer_f32_or         likewise
- *   pn_role_array                                         a whole array of numbers or strings (pn_value_at reads its items)
+ *   pn_role_array            (its own flag)               an array of numbers or strings, for pn_value_at
  */
 #ifndef PANTHEON_KIT_MODEL_H
 #define PANTHEON_KIT_MODEL_H
@@ -26,8 +26,8 @@ extern "C" {
 #endif
 
 /* The answer to a role. `required`: absence is an error that says what is missing. */
-PN_UNUSED static inline pn_status pn_role_get(const pn_host *host, pn_file *file, const char *role, int required, pn_role_value *out,
-                                              pn_error *err)
+PN_UNUSED static inline pn_status pn_role_get(const pn_host *host, pn_file *file, const char *role, int required,
+                                              pn_role_value *out, pn_error *err)
 {
     pn_status st;
     memset(out, 0, sizeof *out);
@@ -35,13 +35,17 @@ PN_UNUSED static inline pn_status pn_role_get(const pn_host *host, pn_file *file
     st = pn_host_file_role(host, file, role, out, err);
     if (st == PN_OK && required && !out->present) {
         if (out->key[0])
-            return pn_fail(err, PN_E_NOT_FOUND, "the model file lacks '%s' (%s), which this model needs", out->key, role);
+            return pn_fail(err, PN_E_NOT_FOUND, "the model file lacks '%s' (%s), which this model needs", out->key,
+                           role);
         return pn_fail(err, PN_E_NOT_FOUND, "the model file does not say its %s, which this model needs", role);
     }
     return st;
 }
 
-PN_UNUSED static inline const char *pn_role_key(const pn_role_value *v, const char *role) { return v->key[0] ? v->key : role; }
+PN_UNUSED static inline const char *pn_role_key(const pn_role_value *v, const char *role)
+{
+    return v->key[0] ? v->key : role;
+}
 
 /* What a value is, in words, for messages: "text \"abc\"", "an array of 3 items", "7". Written to `text`. */
 PN_UNUSED static inline const char *pn_value_words(const pn_value *v, char *text, size_t capacity)
@@ -53,16 +57,19 @@ PN_UNUSED static inline const char *pn_value_words(const pn_value *v, char *text
     case PN_T_ARRAY: snprintf(text, capacity, "an array of %llu items", (unsigned long long)v->count); break;
     case PN_T_BOOL: snprintf(text, capacity, "%s", v->as.u ? "true" : "false"); break;
     case PN_T_F32: case PN_T_F64: snprintf(text, capacity, "%.9g", v->as.f); break;
-    case PN_T_I8: case PN_T_I16: case PN_T_I32: case PN_T_I64: snprintf(text, capacity, "%lld", (long long)v->as.i); break;
+    case PN_T_I8:
+    case PN_T_I16:
+    case PN_T_I32:
+    case PN_T_I64: snprintf(text, capacity, "%lld", (long long)v->as.i); break;
     default: snprintf(text, capacity, "%llu", (unsigned long long)v->as.u); break;
     }
     return text;
 }
 
-/* One number of an answer: the scalar, or of an array item `layer` (layer < n_layers), or with n_layers = 0 the value that all its
- * items share. */
-PN_UNUSED static inline pn_status pn_role_pick(const pn_role_value *v, const char *role, uint32_t layer, uint32_t n_layers, pn_value *out,
-                                               pn_error *err)
+/* One number of an answer: the scalar, or of an array item `layer` (layer < n_layers), or with n_layers = 0 the value
+ * that all its items share. */
+PN_UNUSED static inline pn_status pn_role_pick(const pn_role_value *v, const char *role, uint32_t layer,
+                                               uint32_t n_layers, pn_value *out, pn_error *err)
 {
     const char *key = pn_role_key(v, role);
     uint64_t i;
@@ -71,10 +78,12 @@ PN_UNUSED static inline pn_status pn_role_pick(const pn_role_value *v, const cha
     if (v->value.type != PN_T_ARRAY)
         return PN_OK;
     if (v->value.count == 0)
-        return pn_fail(err, PN_E_FORMAT, "'%s' is an empty array; wanted a number%s", key, n_layers ? ", or one per layer" : "");
+        return pn_fail(err, PN_E_FORMAT, "'%s' is an empty array; wanted a number%s", key,
+                       n_layers ? ", or one per layer" : "");
     if (n_layers) {
         if (v->value.count < n_layers || layer >= n_layers)
-            return pn_fail(err, PN_E_FORMAT, "'%s' has %llu items, but the model has %u layers: wanted a number, or one per layer", key,
+            return pn_fail(err, PN_E_FORMAT,
+                           "'%s' has %llu items, but the model has %u layers: wanted a number, or one per layer", key,
                            (unsigned long long)v->value.count, (unsigned)n_layers);
         *out = pn_value_at(&v->value, layer);
         return PN_OK;
@@ -83,15 +92,18 @@ PN_UNUSED static inline pn_status pn_role_pick(const pn_role_value *v, const cha
     for (i = 0; i < v->value.count; i++) {
         pn_value item = pn_value_at(&v->value, i);
         if (!pn_value_float(&item, &other) || (i && other != first))
-            return pn_fail(err, PN_E_UNSUPPORTED, "'%s' is an array whose items differ or are no numbers (item %llu); wanted one number for "
-                           "the whole model", key, (unsigned long long)i);
+            return pn_fail(err, PN_E_UNSUPPORTED,
+                           "'%s' is an array whose items differ or are no numbers (item %llu); wanted one number for "
+                           "the whole model",
+                           key, (unsigned long long)i);
         first = other;
     }
     return PN_OK;
 }
 
-PN_UNUSED static inline pn_status pn_role_as_u32(const pn_role_value *v, const char *role, uint32_t layer, uint32_t n_layers, uint32_t min,
-                                                 uint32_t max, uint32_t *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_as_u32(const pn_role_value *v, const char *role, uint32_t layer,
+                                                 uint32_t n_layers, uint32_t min, uint32_t max, uint32_t *out,
+                                                 pn_error *err)
 {
     pn_value item;
     int64_t i = 0;
@@ -106,8 +118,8 @@ PN_UNUSED static inline pn_status pn_role_as_u32(const pn_role_value *v, const c
     return PN_OK;
 }
 
-PN_UNUSED static inline pn_status pn_role_as_f32(const pn_role_value *v, const char *role, uint32_t layer, uint32_t n_layers, double min,
-                                                 double max, float *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_as_f32(const pn_role_value *v, const char *role, uint32_t layer,
+                                                 uint32_t n_layers, double min, double max, float *out, pn_error *err)
 {
     pn_value item;
     double d = 0;
@@ -124,8 +136,8 @@ PN_UNUSED static inline pn_status pn_role_as_f32(const pn_role_value *v, const c
 
 /* ---- integers ---- */
 
-PN_UNUSED static inline pn_status pn_role_u32(const pn_host *host, pn_file *file, const char *role, uint32_t min, uint32_t max,
-                                              uint32_t *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_u32(const pn_host *host, pn_file *file, const char *role, uint32_t min,
+                                              uint32_t max, uint32_t *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 1, &v, err);
@@ -133,8 +145,9 @@ PN_UNUSED static inline pn_status pn_role_u32(const pn_host *host, pn_file *file
 }
 
 /* The fallback is not checked against the range. */
-PN_UNUSED static inline pn_status pn_role_u32_or(const pn_host *host, pn_file *file, const char *role, uint32_t fallback, uint32_t min,
-                                                 uint32_t max, uint32_t *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_u32_or(const pn_host *host, pn_file *file, const char *role,
+                                                 uint32_t fallback, uint32_t min, uint32_t max, uint32_t *out,
+                                                 pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 0, &v, err);
@@ -147,17 +160,18 @@ PN_UNUSED static inline pn_status pn_role_u32_or(const pn_host *host, pn_file *f
     return pn_role_as_u32(&v, role, 0, 0, min, max, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_layer_u32(const pn_host *host, pn_file *file, const char *role, uint32_t layer, uint32_t n_layers,
-                                                    uint32_t min, uint32_t max, uint32_t *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_layer_u32(const pn_host *host, pn_file *file, const char *role,
+                                                    uint32_t layer, uint32_t n_layers, uint32_t min, uint32_t max,
+                                                    uint32_t *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 1, &v, err);
     return st ? st : pn_role_as_u32(&v, role, layer, n_layers, min, max, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_layer_u32_or(const pn_host *host, pn_file *file, const char *role, uint32_t layer,
-                                                       uint32_t n_layers, uint32_t fallback, uint32_t min, uint32_t max, uint32_t *out,
-                                                       pn_error *err)
+PN_UNUSED static inline pn_status pn_role_layer_u32_or(const pn_host *host, pn_file *file, const char *role,
+                                                       uint32_t layer, uint32_t n_layers, uint32_t fallback,
+                                                       uint32_t min, uint32_t max, uint32_t *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 0, &v, err);
@@ -172,16 +186,16 @@ PN_UNUSED static inline pn_status pn_role_layer_u32_or(const pn_host *host, pn_f
 
 /* ---- floats ---- */
 
-PN_UNUSED static inline pn_status pn_role_f32(const pn_host *host, pn_file *file, const char *role, double min, double max, float *out,
-                                              pn_error *err)
+PN_UNUSED static inline pn_status pn_role_f32(const pn_host *host, pn_file *file, const char *role, double min,
+                                              double max, float *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 1, &v, err);
     return st ? st : pn_role_as_f32(&v, role, 0, 0, min, max, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_f32_or(const pn_host *host, pn_file *file, const char *role, float fallback, double min,
-                                                 double max, float *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_f32_or(const pn_host *host, pn_file *file, const char *role, float fallback,
+                                                 double min, double max, float *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 0, &v, err);
@@ -194,17 +208,18 @@ PN_UNUSED static inline pn_status pn_role_f32_or(const pn_host *host, pn_file *f
     return pn_role_as_f32(&v, role, 0, 0, min, max, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_layer_f32(const pn_host *host, pn_file *file, const char *role, uint32_t layer, uint32_t n_layers,
-                                                    double min, double max, float *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_layer_f32(const pn_host *host, pn_file *file, const char *role,
+                                                    uint32_t layer, uint32_t n_layers, double min, double max,
+                                                    float *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 1, &v, err);
     return st ? st : pn_role_as_f32(&v, role, layer, n_layers, min, max, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_layer_f32_or(const pn_host *host, pn_file *file, const char *role, uint32_t layer,
-                                                       uint32_t n_layers, float fallback, double min, double max, float *out,
-                                                       pn_error *err)
+PN_UNUSED static inline pn_status pn_role_layer_f32_or(const pn_host *host, pn_file *file, const char *role,
+                                                       uint32_t layer, uint32_t n_layers, float fallback, double min,
+                                                       double max, float *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 0, &v, err);
@@ -223,12 +238,14 @@ PN_UNUSED static inline pn_status pn_role_as_str(const pn_role_value *v, const c
 {
     char words[96];
     if (v->value.type != PN_T_STRING)
-        return pn_fail(err, PN_E_FORMAT, "'%s' is %s; wanted text", pn_role_key(v, role), pn_value_words(&v->value, words, sizeof words));
+        return pn_fail(err, PN_E_FORMAT, "'%s' is %s; wanted text", pn_role_key(v, role),
+                       pn_value_words(&v->value, words, sizeof words));
     *out = v->value.as.s;
     return PN_OK;
 }
 
-PN_UNUSED static inline pn_status pn_role_str(const pn_host *host, pn_file *file, const char *role, pn_str *out, pn_error *err)
+PN_UNUSED static inline pn_status pn_role_str(const pn_host *host, pn_file *file, const char *role, pn_str *out,
+                                              pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 1, &v, err);
@@ -236,8 +253,8 @@ PN_UNUSED static inline pn_status pn_role_str(const pn_host *host, pn_file *file
 }
 
 /* `fallback` is static, or NULL for {NULL, 0}. */
-PN_UNUSED static inline pn_status pn_role_str_or(const pn_host *host, pn_file *file, const char *role, const char *fallback, pn_str *out,
-                                                 pn_error *err)
+PN_UNUSED static inline pn_status pn_role_str_or(const pn_host *host, pn_file *file, const char *role,
+                                                 const char *fallback, pn_str *out, pn_error *err)
 {
     pn_role_value v;
     pn_status st = pn_role_get(host, file, role, 0, &v, err);
@@ -250,8 +267,8 @@ PN_UNUSED static inline pn_status pn_role_str_or(const pn_host *host, pn_file *f
     return pn_role_as_str(&v, role, out, err);
 }
 
-PN_UNUSED static inline pn_status pn_role_bool_or(const pn_host *host, pn_file *file, const char *role, int fallback, int *out,
-                                                  pn_error *err)
+PN_UNUSED static inline pn_status pn_role_bool_or(const pn_host *host, pn_file *file, const char *role, int fallback,
+                                                  int *out, pn_error *err)
 {
     uint32_t u = fallback ? 1 : 0;
     pn_status st = pn_role_u32_or(host, file, role, u, 0, 1, &u, err);
@@ -260,10 +277,10 @@ PN_UNUSED static inline pn_status pn_role_bool_or(const pn_host *host, pn_file *
     return st;
 }
 
-/* An array whose items are numbers (strings = 0) or strings (strings = 1). Absent: an error when `required`, else an empty value of type
- * PN_T_NONE. */
-PN_UNUSED static inline pn_status pn_role_array(const pn_host *host, pn_file *file, const char *role, int strings, int required,
-                                                pn_value *out, pn_error *err)
+/* An array whose items are numbers (strings = 0) or strings (strings = 1). Absent: an error when `required`, else an
+ * empty value of type PN_T_NONE. */
+PN_UNUSED static inline pn_status pn_role_array(const pn_host *host, pn_file *file, const char *role, int strings,
+                                                int required, pn_value *out, pn_error *err)
 {
     pn_role_value v;
     char words[96];
@@ -274,9 +291,11 @@ PN_UNUSED static inline pn_status pn_role_array(const pn_host *host, pn_file *fi
         memset(out, 0, sizeof *out);
         return PN_OK;
     }
-    if (v.value.type != PN_T_ARRAY || (v.value.count && (strings ? v.value.item_type != PN_T_STRING : !pn_type_size(v.value.item_type))))
+    if (v.value.type != PN_T_ARRAY ||
+        (v.value.count && (strings ? v.value.item_type != PN_T_STRING : !pn_type_size(v.value.item_type))))
         return pn_fail(err, PN_E_FORMAT, "'%s' is %s; wanted an array of %s", pn_role_key(&v, role),
-                       v.value.type == PN_T_ARRAY ? "an array of something else" : pn_value_words(&v.value, words, sizeof words),
+                       v.value.type == PN_T_ARRAY ? "an array of something else"
+                                                  : pn_value_words(&v.value, words, sizeof words),
                        strings ? "strings" : "numbers");
     *out = v.value;
     return PN_OK;
