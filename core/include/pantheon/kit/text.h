@@ -1,4 +1,4 @@
-/* What tokenizers share: steps through UTF-8, the list of tokens of a file found by their text, special tokens in a text.
+/* What tokenizers share: steps through UTF-8, tokens of a file found by their text, special tokens in a text.
  *
  *     st = pn_vocab_read(host, file, &v, err);             tokens and kinds, checked; kinds may be changed now
  *     st = pn_vocab_index(&v, PN_VOCAB_KIND(PN_TOKEN_NORMAL) | PN_VOCAB_KIND(PN_TOKEN_USER), err);
