@@ -504,8 +504,15 @@ static void type_table(void **state)
 static void shapes(void **state)
 {
     static const uint64_t big[][2] = {
-        { (uint64_t)1 << 63, 1 }, { (uint64_t)1 << 62, 4 }, { UINT64_MAX, UINT64_MAX }, { ((uint64_t)1 << 62) - 1, 1 },
-        { (uint64_t)1 << 32, (uint64_t)1 << 32 }, { (uint64_t)1 << 61, 1 }, { UINT64_MAX, 0 },
+        {(uint64_t)1 << 63, 1},
+        {(uint64_t)1 << 62, 1},
+        {((uint64_t)1 << 62) + 2, 1},
+        {(uint64_t)1 << 62, 4},
+        {UINT64_MAX, UINT64_MAX},
+        {((uint64_t)1 << 62) - 1, 1},
+        {(uint64_t)1 << 32, (uint64_t)1 << 32},
+        {(uint64_t)1 << 61, 1},
+        {UINT64_MAX, 0},
     };
     uint64_t none[][2] = {{4, 0}, {0, 4}, {0, 0}}, eight[8] = {1, 1, 2, 1, 1, 2, 1, 1},
              nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
