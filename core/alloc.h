@@ -15,7 +15,8 @@ void pn_free_aligned(void *memory);
 /* Copies; NULL on failure. */
 char *pn_strdup(const char *text);
 char *pn_strndup(const char *text, size_t size);
-/* Anonymous zero pages for big buffers that are touched late (arena, KV cache): NULL on failure. Counted as one allocation. */
+/* Anonymous zero pages for big buffers that are touched late (arena, KV cache): NULL on failure. Counted as one
+ * allocation. */
 void *pn_pages_alloc(size_t size);
 void pn_pages_free(void *memory, size_t size);
 

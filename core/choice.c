@@ -15,7 +15,8 @@ const pn_reg *pn_registry_packing(const pn_runtime *rt, const char *name)
 }
 
 /* Why a kernel cannot serve the type (and this weight, unless NULL) in a mode; NULL when it can. */
-static const char *unfit(const pn_runtime *rt, const pn_reg *r, const pn_quant *type, const pn_qweight *weight, uint32_t precision)
+static const char *unfit(const pn_runtime *rt, const pn_reg *r, const pn_quant *type, const pn_qweight *weight,
+                         uint32_t precision)
 {
     const pn_kernel *k = &r->item.kernel;
     const pn_reg *packing = pn_registry_packing(rt, k->packing);
@@ -51,8 +52,8 @@ static const pn_reg *kernel_named(const pn_runtime *rt, const char *name)
 }
 
 /* The best by score; the first registered among equals. *rival: one with the same score, or NULL. */
-static const pn_reg *best_kernel(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight, uint32_t precision,
-                                 const pn_reg **rival)
+static const pn_reg *best_kernel(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight,
+                                 uint32_t precision, const pn_reg **rival)
 {
     const pn_reg *best = NULL;
     *rival = NULL;
@@ -70,9 +71,10 @@ static const pn_reg *best_kernel(const pn_runtime *rt, const pn_quant *type, con
     return best;
 }
 
-/* A pin that cannot be obeyed on this machine is an error; one of another mode, or refusing this one weight, is passed over and said. */
-static pn_status obey_pin(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight, uint32_t precision, const pn_reg **out,
-                          const char **passed_over, pn_error *err)
+/* A pin that cannot be obeyed on this machine is an error; one of another mode, or refusing this one weight, is passed
+ * over and said. */
+static pn_status obey_pin(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight, uint32_t precision,
+                          const pn_reg **out, const char **passed_over, pn_error *err)
 {
     const char *name = pinned_kernel(rt, type), *why;
     const pn_reg *r = name ? kernel_named(rt, name) : NULL;
@@ -81,14 +83,16 @@ static pn_status obey_pin(const pn_runtime *rt, const pn_quant *type, const pn_q
     if (!name)
         return PN_OK;
     if (!r)
-        return pn_fail(err, PN_E_CONFIG, "[kernels] %s = %s: no such kernel is loaded; pantheon plugins lists those that are", type->name,
+        return pn_fail(err, PN_E_CONFIG,
+                       "[kernels] %s = %s: no such kernel is loaded; pantheon plugins lists those that are", type->name,
                        name);
     if (strcmp(r->item.kernel.quant, type->name) != 0)
-        return pn_fail(err, PN_E_CONFIG, "[kernels] %s = %s: that kernel is for type %s", type->name, name, r->item.kernel.quant);
+        return pn_fail(err, PN_E_CONFIG, "[kernels] %s = %s: that kernel is for type %s", type->name, name,
+                       r->item.kernel.quant);
     if (!r->e.usable) {
         char names[256];
-        return pn_fail(err, PN_E_CPU, "[kernels] %s = %s: that kernel needs %s, which the CPU (or PANTHEON_CPU) lacks", type->name, name,
-                       pn_cpu_names(r->cpu_features & ~rt->cpu, names, sizeof names));
+        return pn_fail(err, PN_E_CPU, "[kernels] %s = %s: that kernel needs %s, which the CPU (or PANTHEON_CPU) lacks",
+                       type->name, name, pn_cpu_names(r->cpu_features & ~rt->cpu, names, sizeof names));
     }
     why = unfit(rt, r, type, weight, precision);
     if (why && precision == PN_FAST && !unfit(rt, r, type, weight, PN_EXACT))
@@ -98,8 +102,8 @@ static pn_status obey_pin(const pn_runtime *rt, const pn_quant *type, const pn_q
     return PN_OK;
 }
 
-static pn_status pick(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight, uint32_t precision, const pn_reg **out,
-                      const pn_reg **rival, char *why, size_t capacity, pn_error *err)
+static pn_status pick(const pn_runtime *rt, const pn_quant *type, const pn_qweight *weight, uint32_t precision,
+                      const pn_reg **out, const pn_reg **rival, char *why, size_t capacity, pn_error *err)
 {
     const char *passed_over;
     char pin[320] = "";
@@ -122,13 +126,15 @@ static pn_status pick(const pn_runtime *rt, const pn_quant *type, const pn_qweig
     if (!*out)
         snprintf(why, capacity, "no kernel fits: dequantized row by row%s", pin);
     else
-        snprintf(why, capacity, "score %d%s%s%s%s%s", (int)(*out)->score, fell_back ? ", exact as there is no fast one" : "",
-                 *rival ? ", registered before " : "", *rival ? (*rival)->e.name : "", *rival ? " of the same score" : "", pin);
+        snprintf(why, capacity, "score %d%s%s%s%s%s", (int)(*out)->score,
+                 fell_back ? ", exact as there is no fast one" : "", *rival ? ", registered before " : "",
+                 *rival ? (*rival)->e.name : "", *rival ? " of the same score" : "", pin);
     return PN_OK;
 }
 
-pn_status pn_registry_pick_kernel(const pn_runtime *rt, const pn_qweight *weight, uint32_t precision, const pn_kernel **kernel,
-                                  const pn_packing **packing, char *why, size_t capacity, pn_error *err)
+pn_status pn_registry_pick_kernel(const pn_runtime *rt, const pn_qweight *weight, uint32_t precision,
+                                  const pn_kernel **kernel, const pn_packing **packing, char *why, size_t capacity,
+                                  pn_error *err)
 {
     char text[512];
     const pn_reg *r, *rival;
@@ -143,14 +149,15 @@ pn_status pn_registry_pick_kernel(const pn_runtime *rt, const pn_qweight *weight
     return PN_OK;
 }
 
-/* ---- what is shown of it ------------------------------------------------------------------------------------------------ */
+/* ---- what is shown of it ----------------------------------------------------------------------------------------- */
 
 static pn_status settle_packing(const pn_runtime *rt, pn_reg *r, pn_error *err)
 {
     const pn_reg *best = pn_registry_packing(rt, r->e.name);
     r->chosen = r == best;
     if (r != best && best && r->e.usable && r->n_active && r->score == best->score)
-        return pn_reg_note(r, err, "same score as another '%s' of %s, which was registered first", r->e.name, rt->plugins[best->e.plugin]->id);
+        return pn_reg_note(r, err, "same score as another '%s' of %s, which was registered first", r->e.name,
+                           rt->plugins[best->e.plugin]->id);
     return PN_OK;
 }
 
@@ -173,7 +180,8 @@ static pn_status settle_type(pn_runtime *rt, const pn_quant *type, pn_error *err
             k->chosen = 1;
             if ((rival || pinned_kernel(rt, type)) && (s = pn_reg_note(k, err, "%s", why)) != PN_OK)
                 return s;
-        } else if (k == rival && (s = pn_reg_note(k, err, "same score as %s, which was registered first", r->e.name)) != PN_OK) {
+        } else if (k == rival &&
+                   (s = pn_reg_note(k, err, "same score as %s, which was registered first", r->e.name)) != PN_OK) {
             return s;
         }
     }

@@ -1,4 +1,5 @@
-/* CPU features: cpuid together with the state the operating system saves (x86), hwcaps (aarch64); levels of PANTHEON_CPU. */
+/* CPU features: cpuid together with the state the operating system saves (x86), hwcaps (aarch64); levels of
+ * PANTHEON_CPU. */
 #include "cpu.h"
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,4 +1,5 @@
-/* Reads the ELF header and the plugin note of a file that is still only data: every offset is checked against its size. */
+/* Reads the ELF header and the plugin note of a file that is still only data: every offset is checked against its
+ * size. */
 #include "elfnote.h"
 #include "alloc.h"
 
@@ -70,7 +71,8 @@ int pn_plugin_id_ok(const char *id, size_t size)
         return 0;
     for (size_t i = 0; i < size; i++) {
         char c = id[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+              c == '-'))
             return 0;
     }
     return 1;
@@ -151,10 +153,13 @@ static pn_status scan_notes(const unsigned char *notes, size_t size, size_t alig
             continue;
         const unsigned char *id = desc + 4, *end = desc_size > 4 ? memchr(id, 0, desc_size - 4) : NULL;
         if (!end || !pn_plugin_id_ok((const char *)id, (size_t)(end - id)))
-            return pn_fail(err, PN_E_ABI, "%s: its plugin note is malformed (%zu bytes, no id of 1 to %d letters, digits,"
-                           " '.', '_', '-'); define the plugin by PN_PLUGIN", path, desc_size, PN_PLUGIN_ID_MAX);
+            return pn_fail(err, PN_E_ABI,
+                           "%s: its plugin note is malformed (%zu bytes, no id of 1 to %d letters, digits,"
+                           " '.', '_', '-'); define the plugin by PN_PLUGIN",
+                           path, desc_size, PN_PLUGIN_ID_MAX);
         if ((*found)++)
-            return pn_fail(err, PN_E_ABI, "%s: it holds more than one plugin note; PN_PLUGIN is used once per plugin", path);
+            return pn_fail(err, PN_E_ABI, "%s: it holds more than one plugin note; PN_PLUGIN is used once per plugin",
+                           path);
         memcpy(&out->abi_major, desc, 2);
         memcpy(&out->abi_minor, desc + 2, 2);
         memcpy(out->id, id, (size_t)(end - id) + 1);
@@ -162,13 +167,15 @@ static pn_status scan_notes(const unsigned char *notes, size_t size, size_t alig
     return PN_OK;
 }
 
-static pn_status scan_segment(int fd, const ElfW(Phdr) *ph, const char *path, pn_elfnote *out, int *found, pn_error *err)
+static pn_status scan_segment(int fd, const ElfW(Phdr) * ph, const char *path, pn_elfnote *out, int *found,
+                              pn_error *err)
 {
     if (ph->p_filesz > MAX_NOTES)
         return bad_elf(err, path, "a note segment of more than 1 MiB", "at most that");
     unsigned char *notes = pn_calloc((size_t)ph->p_filesz, 1);
     if (!notes)
-        return pn_fail(err, PN_E_NOMEM, "%s: no memory for %llu bytes of notes", path, (unsigned long long)ph->p_filesz);
+        return pn_fail(err, PN_E_NOMEM, "%s: no memory for %llu bytes of notes", path,
+                       (unsigned long long)ph->p_filesz);
     pn_status st = read_at(fd, notes, (size_t)ph->p_filesz, ph->p_offset, path, err);
     if (st == PN_OK)
         st = scan_notes(notes, (size_t)ph->p_filesz, ph->p_align == 8 ? 8 : 4, path, out, found, err);
@@ -212,8 +219,10 @@ pn_status pn_elfnote_read(int fd, uint64_t size, const char *path, pn_elfnote *o
     if (st != PN_OK)
         return st;
     if (!found)
-        return pn_fail(err, PN_E_ABI, "%s: it has no '%s' note, so it is no Pantheon plugin; a plugin defines itself by PN_PLUGIN"
-                       " of <pantheon/plugin.h>", path, PN_NOTE_SECTION);
+        return pn_fail(err, PN_E_ABI,
+                       "%s: it has no '%s' note, so it is no Pantheon plugin; a plugin defines itself by PN_PLUGIN"
+                       " of <pantheon/plugin.h>",
+                       path, PN_NOTE_SECTION);
     *out = note;
     return PN_OK;
 }

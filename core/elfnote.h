@@ -11,8 +11,8 @@ typedef struct pn_elfnote {
     char id[PN_PLUGIN_ID_MAX + 1];
 } pn_elfnote;
 
-/* Read the note of the open file `fd` (regular, `size` bytes) by pread. PN_E_FORMAT: no whole shared object for this machine;
- * PN_E_ABI: no note or a malformed one. `path` is for messages. Nothing in the file is trusted. */
+/* Read the note of the open file `fd` (regular, `size` bytes) by pread. PN_E_FORMAT: no whole shared object for this
+ * machine; PN_E_ABI: no note or a malformed one. `path` is for messages. Nothing in the file is trusted. */
 pn_status pn_elfnote_read(int fd, uint64_t size, const char *path, pn_elfnote *out, pn_error *err);
 
 /* 1 when `id` is a plugin id: 1 to PN_PLUGIN_ID_MAX letters, digits, '.', '_', '-'. */

@@ -6,8 +6,8 @@
 
 #include <stdatomic.h>
 
-/* What host->context points to. Tables given to a plugin file are never freed, since the plugin may have kept the pointer: when their
- * runtime is gone they wait for the next one that loads the same image. */
+/* What host->context points to. Tables given to a plugin file are never freed, since the plugin may have kept the
+ * pointer: when their runtime is gone they wait for the next one that loads the same image. */
 typedef struct host_slot {
     pn_host table;
     struct host_slot *next;     /* of the process-wide list; the core's own are not in it */
@@ -41,7 +41,7 @@ pn_status pn_host_registering(const pn_host *host, pn_runtime **rt, uint32_t *pl
     return PN_OK;
 }
 
-/* ---- slots that are not another module's function ------------------------------------------------------------------ */
+/* ---- slots that are not another module's function ---------------------------------------------------------------- */
 
 static pn_status host_alloc(const pn_host *host, size_t count, size_t size, void **out, pn_error *err)
 {
@@ -103,13 +103,15 @@ static pn_status host_open_sibling(const pn_host *host, pn_source *source, const
     return pn_source_open_sibling(source, basename, out, err);
 }
 
-static pn_status host_file_alloc(const pn_host *host, pn_file *file, size_t count, size_t size, void **out, pn_error *err)
+static pn_status host_file_alloc(const pn_host *host, pn_file *file, size_t count, size_t size, void **out,
+                                 pn_error *err)
 {
     (void)host;
     return pn_file_alloc(file, count, size, out, err);
 }
 
-static pn_status host_file_add_value(const pn_host *host, pn_file *file, pn_str key, const pn_value *value, pn_error *err)
+static pn_status host_file_add_value(const pn_host *host, pn_file *file, pn_str key, const pn_value *value,
+                                     pn_error *err)
 {
     (void)host;
     return pn_file_add_value(file, key, value, err);
@@ -121,7 +123,8 @@ static pn_status host_file_add_tensor(const pn_host *host, pn_file *file, const 
     return pn_file_add_tensor(file, tensor, err);
 }
 
-static pn_status host_file_value(const pn_host *host, const pn_file *file, pn_str key, const pn_value **out, pn_error *err)
+static pn_status host_file_value(const pn_host *host, const pn_file *file, pn_str key, const pn_value **out,
+                                 pn_error *err)
 {
     (void)host;
     return pn_file_value_get(file, key, out, err);
@@ -140,8 +143,8 @@ static pn_status host_file_tensor(const pn_host *host, pn_file *file, const char
     return pn_file_tensor_neutral(file, neutral, out, err);
 }
 
-static pn_status host_quant_alias(const pn_host *host, uint64_t number, const char **name, uint32_t *elems, uint32_t *bytes,
-                                  pn_error *err)
+static pn_status host_quant_alias(const pn_host *host, uint64_t number, const char **name, uint32_t *elems,
+                                  uint32_t *bytes, pn_error *err)
 {
     pn_runtime *rt = pn_host_runtime(host);
     if (!rt)
@@ -168,7 +171,7 @@ static pn_status host_plan_output(const pn_host *host, pn_plan *plan, pn_val val
     return pn_plan_set_output(plan, value, err);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const pn_host template = {
     .struct_size = sizeof(pn_host),

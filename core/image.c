@@ -1,9 +1,11 @@
-/* One plugin file: checked as data, loaded, its descriptor compared field by field. No code of a file that fails the first part runs.
+/* One plugin file: checked as data, loaded, its descriptor compared field by field. No code of a file that fails the
+ * first part runs.
  *
- * Between check and load the file is held open, and its path must still lead to it after loading. That leaves no room for anyone but the
- * owner, as neither file nor folder may be writable by others. dlopen gets the real path rather than /proc/self/fd/N, because the C
- * library remembers images by the name it was given: numbers come back with other files behind them, and a debugger could
- * not read them. For the same reason a file that replaced a loaded one at its path is given to dlopen by another spelling.
+ * Between check and load the file is held open, and its path must still lead to it after loading. That leaves no room
+ * for anyone but the owner, as neither file nor folder may be writable by others. dlopen gets the real path rather
+ * than /proc/self/fd/N, because the C library remembers images by the name it was given: numbers come back with other
+ * files behind them, and a debugger could not read them. For the same reason a file that replaced a loaded one at its
+ * path is given to dlopen by another spelling.
  */
 #include "alloc.h"
 #include "runtime.h"
@@ -37,20 +39,24 @@ static pn_status os_fail(pn_error *err, pn_status status, int e, const char *pat
     return status;
 }
 
-/* ---- permissions -------------------------------------------------------------------------------------------------- */
+/* ---- permissions ------------------------------------------------------------------------------------------------- */
 
-/* `object` is the plugin's file, or its folder. Group-writable is refused too: who is in a group changes without notice. */
-static pn_status check_owner(const struct stat *st, const char *path, const char *what, const char *object, pn_error *err)
+/* `object` is the plugin's file, or its folder. Group-writable is refused too: who is in a group changes without
+ * notice. */
+static pn_status check_owner(const struct stat *st, const char *path, const char *what, const char *object,
+                             pn_error *err)
 {
     uid_t me = geteuid();
     if (st->st_uid != 0 && st->st_uid != me)
-        return pn_fail(err, PN_E_DENIED, "%s: the %s %s belongs to user %lu; wanted: user %lu (you) or 0 (root). If you trust the"
-                       " plugin, copy it to a folder of your own", path, what, object, (unsigned long)st->st_uid,
-                       (unsigned long)me);
+        return pn_fail(err, PN_E_DENIED,
+                       "%s: the %s %s belongs to user %lu; wanted: user %lu (you) or 0 (root). If you trust the"
+                       " plugin, copy it to a folder of your own",
+                       path, what, object, (unsigned long)st->st_uid, (unsigned long)me);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return pn_fail(err, PN_E_DENIED, "%s: the %s %s has permissions %04o, so others may write to it; wanted: %04o. If you"
-                       " trust the plugin: chmod go-w '%s'", path, what, object, (unsigned)st->st_mode & 07777,
-                       (unsigned)st->st_mode & 07755, object);
+        return pn_fail(err, PN_E_DENIED,
+                       "%s: the %s %s has permissions %04o, so others may write to it; wanted: %04o. If you"
+                       " trust the plugin: chmod go-w '%s'",
+                       path, what, object, (unsigned)st->st_mode & 07777, (unsigned)st->st_mode & 07755, object);
     return PN_OK;
 }
 
@@ -68,7 +74,8 @@ static pn_status check_folder(const char *path, const char *file, pn_error *err)
 }
 
 /* Owner, permissions, ELF header, note: nothing is executed. *fd stays open on success. */
-static pn_status check_file(const char *path, const char *real, int *fd, struct stat *st, pn_elfnote *note, pn_error *err)
+static pn_status check_file(const char *path, const char *real, int *fd, struct stat *st, pn_elfnote *note,
+                            pn_error *err)
 {
     pn_status s;
     /* O_NONBLOCK: a named pipe must not stop us. */
@@ -78,8 +85,8 @@ static pn_status check_file(const char *path, const char *real, int *fd, struct 
     if (fstat(*fd, st) != 0)
         s = os_fail(err, PN_E_IO, errno, path, "fstat");
     else if (!S_ISREG(st->st_mode))
-        s = pn_fail(err, PN_E_FORMAT, "%s: it is %s; wanted: a regular file, a shared object built with PN_PLUGIN", path,
-                    S_ISDIR(st->st_mode) ? "a folder" : "no regular file");
+        s = pn_fail(err, PN_E_FORMAT, "%s: it is %s; wanted: a regular file, a shared object built with PN_PLUGIN",
+                    path, S_ISDIR(st->st_mode) ? "a folder" : "no regular file");
     else if ((s = check_owner(st, path, "file", real, err)) == PN_OK && (s = check_folder(path, real, err)) == PN_OK &&
              (s = check_folder(path, path, err)) == PN_OK)
         s = pn_elfnote_read(*fd, (uint64_t)st->st_size, path, note, err);
@@ -90,15 +97,16 @@ static pn_status check_file(const char *path, const char *real, int *fd, struct 
     return s;
 }
 
-/* ---- ABI and descriptor ---------------------------------------------------------------------------------------------- */
+/* ---- ABI and descriptor ------------------------------------------------------------------------------------------ */
 
 /* A newer minor is fine: what it calls beyond this host is refused slot by slot. */
 static pn_status check_abi(unsigned major, unsigned minor, const char *path, const char *where, pn_error *err)
 {
     if (major == PN_ABI_MAJOR)
         return PN_OK;
-    return pn_fail(err, PN_E_ABI, "%s: its %s says ABI %u.%u, which is too %s: this Pantheon has ABI %u.%u. %s", path, where, major,
-                   minor, major > PN_ABI_MAJOR ? "new" : "old", (unsigned)PN_ABI_MAJOR, (unsigned)PN_ABI_MINOR,
+    return pn_fail(err, PN_E_ABI, "%s: its %s says ABI %u.%u, which is too %s: this Pantheon has ABI %u.%u. %s", path,
+                   where, major, minor, major > PN_ABI_MAJOR ? "new" : "old", (unsigned)PN_ABI_MAJOR,
+                   (unsigned)PN_ABI_MINOR,
                    major > PN_ABI_MAJOR ? "Update Pantheon" : "Build the plugin again with this Pantheon's headers");
 }
 
@@ -146,17 +154,21 @@ pn_status pn_descriptor_check(const pn_plugin *d, const pn_elfnote *note, uint64
         for (size_t i = 0; i < 8; i++)
             magic[i] = d->magic[i] >= 32 && d->magic[i] < 127 ? d->magic[i] : '?';
         magic[8] = 0;
-        return pn_fail(err, PN_E_ABI, "%s: descriptor field magic is '%s'; wanted: '%s'. Define the descriptor by PN_PLUGIN", path,
+        return pn_fail(err, PN_E_ABI,
+                       "%s: descriptor field magic is '%s'; wanted: '%s'. Define the descriptor by PN_PLUGIN", path,
                        magic, PN_PLUGIN_MAGIC);
     }
     if (d->struct_size < least)
-        return pn_fail(err, PN_E_ABI, "%s: descriptor field struct_size is %u; wanted: at least %zu. Build the plugin again with this"
-                       " Pantheon's headers", path, (unsigned)d->struct_size, least);
+        return pn_fail(err, PN_E_ABI,
+                       "%s: descriptor field struct_size is %u; wanted: at least %zu. Build the plugin again with this"
+                       " Pantheon's headers",
+                       path, (unsigned)d->struct_size, least);
     if ((s = check_abi(d->abi_major, d->abi_minor, path, "descriptor", err)) != PN_OK)
         return s;
     if (note && (note->abi_major != d->abi_major || note->abi_minor != d->abi_minor))
-        return pn_fail(err, PN_E_ABI, "%s: note and descriptor disagree in the ABI: %u.%u and %u.%u. Define both by one PN_PLUGIN", path,
-                       (unsigned)note->abi_major, (unsigned)note->abi_minor, (unsigned)d->abi_major, (unsigned)d->abi_minor);
+        return pn_fail(
+            err, PN_E_ABI, "%s: note and descriptor disagree in the ABI: %u.%u and %u.%u. Define both by one PN_PLUGIN",
+            path, (unsigned)note->abi_major, (unsigned)note->abi_minor, (unsigned)d->abi_major, (unsigned)d->abi_minor);
     const struct { const char *field, *value; } strings[] = {
         { "id", d->id }, { "version", d->version }, { "licence", d->licence }, { "summary", d->summary },
     };
@@ -164,25 +176,30 @@ pn_status pn_descriptor_check(const pn_plugin *d, const pn_elfnote *note, uint64
         if (!strings[i].value)
             return pn_fail(err, PN_E_ABI, "%s: descriptor field %s is NULL; wanted: a string", path, strings[i].field);
     if (!pn_plugin_id_ok(d->id, strlen(d->id)))
-        return pn_fail(err, PN_E_ABI, "%s: descriptor field id is '%.140s'; wanted: 1 to %d letters, digits, '.', '_', '-'", path, d->id,
-                       PN_PLUGIN_ID_MAX);
+        return pn_fail(err, PN_E_ABI,
+                       "%s: descriptor field id is '%.140s'; wanted: 1 to %d letters, digits, '.', '_', '-'", path,
+                       d->id, PN_PLUGIN_ID_MAX);
     if (note && strcmp(note->id, d->id) != 0)
-        return pn_fail(err, PN_E_ABI, "%s: note and descriptor disagree in the id: '%s' and '%s'. Define both by one PN_PLUGIN", path,
+        return pn_fail(err, PN_E_ABI,
+                       "%s: note and descriptor disagree in the id: '%s' and '%s'. Define both by one PN_PLUGIN", path,
                        note->id, d->id);
     if (!pn_version_ok(d->version))
-        return pn_fail(err, PN_E_ABI, "%s: descriptor field version is '%.80s'; wanted: dotted numbers such as 1.0", path, d->version);
+        return pn_fail(err, PN_E_ABI, "%s: descriptor field version is '%.80s'; wanted: dotted numbers such as 1.0",
+                       path, d->version);
     if (!d->init)
-        return pn_fail(err, PN_E_ABI, "%s: descriptor field init is NULL; wanted: the function that registers what the plugin brings",
+        return pn_fail(err, PN_E_ABI,
+                       "%s: descriptor field init is NULL; wanted: the function that registers what the plugin brings",
                        path);
     if (d->cpu_features & ~cpu)
-        return pn_fail(err, PN_E_CPU, "%s: descriptor field cpu_features needs %s; usable here: %s. Run it on another machine%s", path,
+        return pn_fail(err, PN_E_CPU,
+                       "%s: descriptor field cpu_features needs %s; usable here: %s. Run it on another machine%s", path,
                        pn_cpu_names(d->cpu_features & ~cpu, lack, sizeof lack),
                        cpu ? pn_cpu_names(cpu, have, sizeof have) : "none of the optional ones",
                        getenv("PANTHEON_CPU") ? ", or take away PANTHEON_CPU, which lowers what may be used" : "");
     return PN_OK;
 }
 
-/* ---- loading ----------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* The image of this very file, from before. Call with images_lock held. */
 static image *find_image(dev_t dev, ino_t ino)
@@ -229,8 +246,10 @@ static pn_status open_image(const char *path, const char *real, const struct sta
     if (!h) {
         const char *why = dlerror();    /* asked once: it forgets */
         pn_free(img);
-        return pn_fail(err, PN_E_ABI, "%s: the system's loader refuses it: %s. A plugin must contain, or link to, everything it calls;"
-                       " functions of Pantheon come through the host table", path, why ? why : "no reason given");
+        return pn_fail(err, PN_E_ABI,
+                       "%s: the system's loader refuses it: %s. A plugin must contain, or link to, everything it calls;"
+                       " functions of Pantheon come through the host table",
+                       path, why ? why : "no reason given");
     }
     img->dev = st->st_dev;
     img->ino = st->st_ino;
@@ -258,8 +277,8 @@ static pn_status load_descriptor(const char *path, const char *real, const struc
         return s;
     const pn_plugin *d = dlsym(handle, PN_PLUGIN_SYMBOL);
     if (!d)
-        return pn_fail(err, PN_E_ABI, "%s: it has no symbol '%s'; define the descriptor by PN_PLUGIN, which exports it", path,
-                       PN_PLUGIN_SYMBOL);
+        return pn_fail(err, PN_E_ABI, "%s: it has no symbol '%s'; define the descriptor by PN_PLUGIN, which exports it",
+                       path, PN_PLUGIN_SYMBOL);
     if ((s = pn_descriptor_check(d, note, cpu, path, err)) != PN_OK)
         return s;
     char *const copies[] = { pn_strdup(d->version), pn_strdup(d->licence), pn_strdup(d->summary) };

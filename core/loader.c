@@ -34,7 +34,7 @@ static pn_status nomem(pn_error *err)
     return pn_fail(err, PN_E_NOMEM, "no memory while looking for plugins");
 }
 
-/* ---- folders ---------------------------------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 /* Remember a folder unless it is there already, by whatever name. */
 static pn_status add_folder(pn_runtime *rt, const char *path, size_t size, const char *why, pn_error *err)
@@ -121,7 +121,9 @@ static pn_status find_folders(pn_runtime *rt, pn_error *err)
 
     /* /proc leads to the real file, whatever links and PATH led to it. */
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *lib = dladdr((void *)(uintptr_t)pn_runtime_create, &library) && library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
+    char *lib = dladdr((void *)(uintptr_t)pn_runtime_create, &library) && library.dli_fname
+                    ? realpath(library.dli_fname, NULL)
+                    : NULL;
     if (s == PN_OK && lib)      /* an installed tree that was moved, or staged under DESTDIR */
         s = add_beside(rt, lib, "pantheon", "installed with the library", err);
     if (s == PN_OK && n > 0) {
@@ -143,7 +145,7 @@ void pn_runtime_folders_text(const pn_runtime *rt, char *text, size_t capacity)
         pn_text_add(&t, "%s%s%s", i ? ", " : "", rt->folders[i].path, rt->folders[i].present ? "" : " (absent)");
 }
 
-/* ---- candidates --------------------------------------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 static pn_status new_record(pn_runtime *rt, const char *path, pn_plugin_rec **out, pn_error *err)
 {
@@ -275,7 +277,7 @@ static pn_status scan_folder(pn_runtime *rt, const char *folder, pn_error *err)
     return s;
 }
 
-/* ---- versions and init -------------------------------------------------------------------------------------------------- */
+/* ---- versions and init ------------------------------------------------------------------------------------------- */
 
 /* The undecided record of this id with the newest version; the first found among equals. */
 static size_t newest(const pn_runtime *rt, const char *id)
@@ -398,8 +400,10 @@ static pn_status check_any(const pn_runtime *rt, pn_error *err)
     if (refused > 8)
         pn_text_add(&t, "\n  and %zu more", refused - 8);
     pn_runtime_folders_text(rt, folders, sizeof folders);
-    return pn_fail(err, PN_E_NOT_FOUND, "no plugin could be loaded; searched: %s. Name a folder of plugins by PANTHEON_PLUGIN_PATH or"
-                   " [plugins] path%s", folders, reasons);
+    return pn_fail(err, PN_E_NOT_FOUND,
+                   "no plugin could be loaded; searched: %s. Name a folder of plugins by PANTHEON_PLUGIN_PATH or"
+                   " [plugins] path%s",
+                   folders, reasons);
 }
 
 pn_status pn_loader_run(pn_runtime *rt, pn_error *err)

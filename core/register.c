@@ -32,7 +32,8 @@ const char *pn_kind_word(uint32_t kind)
 }
 
 /* Begin: a zeroed full-size copy of `item`. `least`: bytes of the struct in ABI 1.0 that a plugin must fill. */
-static pn_status begin(intake *in, const pn_host *host, uint32_t kind, const void *item, size_t least, size_t full, pn_error *err)
+static pn_status begin(intake *in, const pn_host *host, uint32_t kind, const void *item, size_t least, size_t full,
+                       pn_error *err)
 {
     uint32_t index, size;
     pn_status s = pn_host_registering(host, &in->rt, &index, err);
@@ -46,8 +47,11 @@ static pn_status begin(intake *in, const pn_host *host, uint32_t kind, const voi
         return pn_fail(err, PN_E_ARGUMENT, "registering a %s: the struct is NULL", in->word);
     memcpy(&size, item, sizeof size);
     if (size < least)
-        return pn_fail(err, PN_E_ABI, "registering a %s: struct_size is %u; wanted: at least %zu. Set it to sizeof and build the plugin"
-                       " with this Pantheon's headers", in->word, (unsigned)size, least);
+        return pn_fail(
+            err, PN_E_ABI,
+            "registering a %s: struct_size is %u; wanted: at least %zu. Set it to sizeof and build the plugin"
+            " with this Pantheon's headers",
+            in->word, (unsigned)size, least);
     pn_reg *r = pn_calloc(1, sizeof *r);
     if (!r)
         return pn_fail(err, PN_E_NOMEM, "registering a %s: no memory", in->word);
@@ -76,8 +80,8 @@ PN_PRINTF(3, 4) static pn_status bad(intake *in, const char *field, const char *
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    return pn_fail(in->err, PN_E_ARGUMENT, "registering %s '%.130s': field %s %s", in->word, in->reg->e.name ? in->reg->e.name : "?",
-                   field, text);
+    return pn_fail(in->err, PN_E_ARGUMENT, "registering %s '%.130s': field %s %s", in->word,
+                   in->reg->e.name ? in->reg->e.name : "?", field, text);
 }
 
 static pn_status required(intake *in, const char *field, int there)
@@ -92,8 +96,8 @@ static pn_status check_identity(intake *in, const char *field, const char *name)
     if (n < 1 || n > NAME_MAX_BYTES)
         return bad(in, field, "has %zu bytes; wanted: 1 to %d", n, NAME_MAX_BYTES);
     for (size_t i = 0; i < n; i++)
-        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= '0' && name[i] <= '9') ||
-              strchr("._-+", name[i])))
+        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+              (name[i] >= '0' && name[i] <= '9') || strchr("._-+", name[i])))
             return bad(in, field, "is '%.130s'; wanted: letters, digits, '.', '_', '-', '+'", name);
     return PN_OK;
 }
@@ -140,16 +144,18 @@ static pn_status check_taken(intake *in, const char *name)
         if (r->e.plugin == in->reg->e.plugin) {
             if (r->e.kind == PN_KIND_PACKING)
                 continue;       /* one per CPU level */
-            return pn_fail(in->err, PN_E_ARGUMENT, "registering %s '%s': this plugin has registered it already; wanted: once", in->word,
-                           name);
+            return pn_fail(in->err, PN_E_ARGUMENT,
+                           "registering %s '%s': this plugin has registered it already; wanted: once", in->word, name);
         }
         const pn_plugin_rec *other = rt->plugins[r->e.plugin];
         const char *pin = pn_registry_pin(rt, r->e.kind, name, key, sizeof key);
         if (pin && takes_part(rt, pin))
             continue;
         pn_error local = {0}, *err = in->err ? in->err : &local;
-        pn_fail(err, PN_E_CONFLICT, "two plugins bring %s '%s': %s (%s) and %s (%s)%s%s%s. Take one away, or decide in the"
-                " configuration: %s = %s", in->word, name, other->id, other->path[0] ? other->path : "built in", in->plugin->id,
+        pn_fail(err, PN_E_CONFLICT,
+                "two plugins bring %s '%s': %s (%s) and %s (%s)%s%s%s. Take one away, or decide in the"
+                " configuration: %s = %s",
+                in->word, name, other->id, other->path[0] ? other->path : "built in", in->plugin->id,
                 in->plugin->path[0] ? in->plugin->path : "built in", pin ? "; the pin names " : "", pin ? pin : "",
                 pin ? ", which is not loaded" : "", key, other->id);
         /* Kept apart, since init may forget to pass the failure on. */
@@ -288,7 +294,8 @@ pn_status pn_register_op(const pn_host *host, const pn_op *op, pn_error *err)
     in.reg->e.name = o->name;
     s = check_identity(&in, "name", o->name);
     if (s == PN_OK && o->axis != PN_AXIS_TOKENS && o->axis != PN_AXIS_UNITS)
-        s = bad(&in, "axis", "is %u; wanted: %d (tokens) or %d (units)", (unsigned)o->axis, PN_AXIS_TOKENS, PN_AXIS_UNITS);
+        s = bad(&in, "axis", "is %u; wanted: %d (tokens) or %d (units)", (unsigned)o->axis, PN_AXIS_TOKENS,
+                PN_AXIS_UNITS);
     STEP(required(&in, "shape", o->shape != NULL));
     STEP(required(&in, "units", o->axis != PN_AXIS_UNITS || o->units != NULL));
     STEP(required(&in, "run", o->run != NULL));
@@ -329,7 +336,8 @@ pn_status pn_register_arch(const pn_host *host, const pn_arch *arch, pn_error *e
 pn_status pn_register_tokenizer(const pn_host *host, const pn_tokenizer_type *tokenizer, pn_error *err)
 {
     intake in;
-    pn_status s = begin(&in, host, PN_KIND_TOKENIZER, tokenizer, END_OF(pn_tokenizer_type, token_type), sizeof *tokenizer, err);
+    pn_status s =
+        begin(&in, host, PN_KIND_TOKENIZER, tokenizer, END_OF(pn_tokenizer_type, token_type), sizeof *tokenizer, err);
     if (s != PN_OK)
         return s;
     const pn_tokenizer_type *t = &in.reg->item.tokenizer;

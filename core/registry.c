@@ -1,4 +1,5 @@
-/* The registry: what is there under which name, pins and aliases, and the error for what is missing. Choice of kernels: choice.c. */
+/* The registry: what is there under which name, pins and aliases, and the error for what is missing. Choice of
+ * kernels: choice.c. */
 #include "alloc.h"
 #include "runtime.h"
 #include "text.h"
@@ -10,7 +11,7 @@
 
 #define KEY_MAX 288
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void free_reg(pn_reg *r)
 {
@@ -56,7 +57,7 @@ pn_status pn_reg_note(pn_reg *reg, pn_error *err, const char *format, ...)
     return PN_OK;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 const char *pn_registry_pin(const pn_runtime *rt, uint32_t kind, const char *name, char *key, size_t capacity)
 {
@@ -128,8 +129,8 @@ static pn_status settle_name(pn_runtime *rt, pn_reg *reg, const char *name, pn_e
         }
     }
     if (rivals && !pinned)
-        return pn_fail(err, PN_E_CONFLICT, "several plugins bring %s '%s', and %s = %s names none of them", pn_kind_word(reg->e.kind), name,
-                       key, pin ? pin : "");
+        return pn_fail(err, PN_E_CONFLICT, "several plugins bring %s '%s', and %s = %s names none of them",
+                       pn_kind_word(reg->e.kind), name, key, pin ? pin : "");
     if (holder != reg->e.plugin)
         return pn_reg_note(reg, err, "'%s' is passed over: %s = %s", name, key, pin);
     if (rivals || pinned) {
@@ -137,8 +138,8 @@ static pn_status settle_name(pn_runtime *rt, pn_reg *reg, const char *name, pn_e
         if (s != PN_OK)
             return s;
     } else if (pin) {
-        pn_runtime_log(rt, PN_LOG_WARN, "%s = %s: that plugin brings no such %s; using %s", key, pin, pn_kind_word(reg->e.kind),
-                       rt->plugins[reg->e.plugin]->id);
+        pn_runtime_log(rt, PN_LOG_WARN, "%s = %s: that plugin brings no such %s; using %s", key, pin,
+                       pn_kind_word(reg->e.kind), rt->plugins[reg->e.plugin]->id);
     }
     reg->n_active++;
     if (find_claim(rt, reg->e.kind, name, strlen(name)))
@@ -157,7 +158,7 @@ pn_status pn_registry_settle(pn_runtime *rt, pn_error *err)
     return pn_choice_settle(rt, err);
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 const pn_reg_entry *pn_registry_at(const pn_runtime *rt, uint32_t kind, size_t index)
 {
@@ -215,8 +216,8 @@ static const pn_quant *alias_target(const pn_runtime *rt, const char *value)
     return only;
 }
 
-pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const char **name, uint32_t *elems, uint32_t *bytes,
-                                  pn_error *err)
+pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const char **name, uint32_t *elems,
+                                  uint32_t *bytes, pn_error *err)
 {
     char key[40];
     snprintf(key, sizeof key, "alias.%llu", (unsigned long long)number);
@@ -251,15 +252,15 @@ pn_status pn_registry_missing(const pn_runtime *rt, uint32_t kind, pn_str name, 
     int shown = name.size < 1000 ? (int)name.size : 1000;
     const char *what = name.data ? name.data : "";
     if (kind == PN_KIND_FORMAT)     /* the name is that of the file */
-        pn_fail(err, PN_E_UNSUPPORTED, "%.*s: no plugin for its format; loaded: %s; searched: %s", shown, what, t.size ? have : "none",
-                folders);
-    else
-        pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown, what,
+        pn_fail(err, PN_E_UNSUPPORTED, "%.*s: no plugin for its format; loaded: %s; searched: %s", shown, what,
                 t.size ? have : "none", folders);
+    else
+        pn_fail(err, PN_E_UNSUPPORTED, "no plugin for %s '%.*s'; loaded: %s; searched: %s", pn_kind_word(kind), shown,
+                what, t.size ? have : "none", folders);
     if (err && refused) {
         size_t n = strlen(err->message);
-        snprintf(err->message + n, sizeof err->message - n, "; %zu plugin file%s refused (pantheon plugins says why)", refused,
-                 refused == 1 ? " was" : "s were");
+        snprintf(err->message + n, sizeof err->message - n, "; %zu plugin file%s refused (pantheon plugins says why)",
+                 refused, refused == 1 ? " was" : "s were");
     }
     return PN_E_UNSUPPORTED;
 }

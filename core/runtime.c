@@ -151,7 +151,8 @@ pn_status pn_runtime_registration(const pn_runtime *rt, size_t index, pn_registr
 
 const void *pn_runtime_find(const pn_runtime *rt, uint32_t kind, const char *name)
 {
-    const pn_reg_entry *e = kind == PN_KIND_ARCH ? pn_registry_arch(rt, pn_str_from(name), NULL) : pn_registry_find(rt, kind, name);
+    const pn_reg_entry *e =
+        kind == PN_KIND_ARCH ? pn_registry_arch(rt, pn_str_from(name), NULL) : pn_registry_find(rt, kind, name);
     return e ? e->item : NULL;
 }
 

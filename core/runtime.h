@@ -1,4 +1,5 @@
-/* The runtime's insides, shared by loader, registry, host table and runtime.c. Immutable once pn_runtime_create returned. */
+/* The runtime's insides, shared by loader, registry, host table and runtime.c. Immutable once pn_runtime_create
+ * returned. */
 #ifndef PN_RUNTIME_H
 #define PN_RUNTIME_H
 
@@ -81,7 +82,7 @@ struct pn_runtime {
 /* Grow *items so that one more of `size` bytes fits. */
 pn_status pn_grow(void **items, size_t count, size_t *capacity, size_t size, pn_error *err);
 
-/* ---- registry.c, register.c ------------------------------------------------------------------------------------- */
+/* ---- registry.c, register.c -------------------------------------------------------------------------------------- */
 
 /* Once every plugin is in: settle pins, build the index of names, mark kernels, write notes. */
 pn_status pn_registry_settle(pn_runtime *rt, pn_error *err);
@@ -98,11 +99,12 @@ pn_status pn_reg_note(pn_reg *reg, pn_error *err, const char *format, ...) PN_PR
 /* choice.c: kernels and packings that this machine would use in the configured mode; ties. */
 pn_status pn_choice_settle(pn_runtime *rt, pn_error *err);
 
-/* ---- host.c -------------------------------------------------------------------------------------------------------- */
+/* ---- host.c ------------------------------------------------------------------------------------------------------ */
 
-/* A host table for plugin number `plugin` of `rt`. Tables of loaded images outlive the runtime (a plugin may keep the pointer) and serve the
- * same image again; descriptor NULL = the core's own, freed with the runtime. */
-pn_status pn_host_open(pn_runtime *rt, uint32_t plugin, const pn_plugin *descriptor, const pn_host **out, pn_error *err);
+/* A host table for plugin number `plugin` of `rt`. Tables of loaded images outlive the runtime (a plugin may keep the
+ * pointer) and serve the same image again; descriptor NULL = the core's own, freed with the runtime. */
+pn_status pn_host_open(pn_runtime *rt, uint32_t plugin, const pn_plugin *descriptor, const pn_host **out,
+                       pn_error *err);
 /* Registration works between these. */
 void pn_host_begin_init(const pn_host *host);
 void pn_host_end_init(const pn_host *host);
@@ -121,20 +123,22 @@ pn_status pn_register_arch(const pn_host *host, const pn_arch *arch, pn_error *e
 pn_status pn_register_tokenizer(const pn_host *host, const pn_tokenizer_type *tokenizer, pn_error *err);
 pn_status pn_register_template(const pn_host *host, const pn_template_type *type, pn_error *err);
 /* registry.c: body of the host slot quant_alias. */
-pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const char **name, uint32_t *elems, uint32_t *bytes,
-                                  pn_error *err);
+pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const char **name, uint32_t *elems,
+                                  uint32_t *bytes, pn_error *err);
 
-/* ---- loader.c, image.c ----------------------------------------------------------------------------------------------- */
+/* ---- loader.c, image.c ------------------------------------------------------------------------------------------- */
 
 /* Fill rt->folders, find plugin files, load them, call init. */
 pn_status pn_loader_run(pn_runtime *rt, pn_error *err);
-/* Check the file at `path` as data, load it, compare the descriptor. *rec gets dev, ino, and as much as is known of id and version. */
+/* Check the file at `path` as data, load it, compare the descriptor. *rec gets dev, ino, and as much as is known of id
+ * and version. */
 pn_status pn_image_load(const char *path, uint64_t cpu, pn_plugin_rec *rec, pn_error *err);
 /* Dotted numbers compared number by number: < 0, 0, > 0. Both well formed. */
 int pn_version_compare(const char *a, const char *b);
 int pn_version_ok(const char *version);
 /* 1 when the descriptor fits: fields checked one by one. `note` NULL: not compared with a note. */
-pn_status pn_descriptor_check(const pn_plugin *d, const pn_elfnote *note, uint64_t cpu, const char *path, pn_error *err);
+pn_status pn_descriptor_check(const pn_plugin *d, const pn_elfnote *note, uint64_t cpu, const char *path,
+                              pn_error *err);
 /* Append ", FOLDER" to a message for every folder searched. */
 void pn_runtime_folders_text(const pn_runtime *rt, char *text, size_t capacity);
 

@@ -1,4 +1,4 @@
-/* `pantheon plugins`: every plugin found, what it brings, which kernels would be used here, what was refused and why. */
+/* `pantheon plugins`: every plugin found, what it brings, which kernels would be used here, what was refused and why */
 #include "tool.h"
 
 #include <getopt.h>
@@ -7,13 +7,15 @@
 
 static const char HELP[] =
     "usage: pantheon plugins [--json] [OPTIONS]\n\n"
-    "Lists every plugin that was found: id, version, what it registers, its kernels with the one that would be used here\n"
+    "Lists every plugin that was found: id, version, what it registers, its kernels with the one that would be used "
+    "here\n"
     "(marked *), ties, pins, refused files with reasons, and the folders searched.\n\n"
     "      --json           the same as JSON\n"
     "  -c, --config FILE    plugins and settings from an INI file\n"
     "      --set S.K=V      set a configuration value, e.g. plugins.load=./mine.so\n"
     "  -v, --verbose        say more while plugins are looked for\n\n"
-    "Searched in this order: files of [plugins] load; folders of [plugins] path, of PANTHEON_PLUGIN_PATH (separated by\n"
+    "Searched in this order: files of [plugins] load; folders of [plugins] path, of PANTHEON_PLUGIN_PATH (separated "
+    "by\n"
     "colons), ~/.local/lib/pantheon, the installed folder, the folders beside library and program. Never the current\n"
     "folder, unless it is named.\n";
 
@@ -57,7 +59,7 @@ static void safe(const char *text)
     tool_print_safe(stdout, text, strlen(text), false);
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void print_registration(const pn_registration *r)
 {
@@ -155,7 +157,7 @@ static void print_text(const pn_runtime *rt)
     }
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void field(const char *before, const char *name, const char *text)
 {

@@ -7,7 +7,8 @@
 
 static const char HELP[] =
     "usage: pantheon why-not FILE [OPTIONS]\n\n"
-    "Says what is needed to run FILE and what of it is there: format, architecture, tokenizer, each type of its tensors\n"
+    "Says what is needed to run FILE and what of it is there: format, architecture, tokenizer, each type of its "
+    "tensors\n"
     "with the kernel that would be used. The last line is 'can run', or 'cannot run' and why. Exit status 0 or 1.\n\n"
     "  -c, --config FILE    plugins and settings from an INI file\n"
     "      --set S.K=V      set a configuration value, e.g. plugins.load=./mine.so\n"
@@ -79,7 +80,8 @@ static int role_text(pn_file *file, const char *role, char *text, size_t capacit
     pn_role_value v = { .struct_size = sizeof v };
     if (pn_file_role(file, role, &v, NULL) != PN_OK || !v.present || v.value.type != PN_T_STRING)
         return 0;
-    snprintf(text, capacity, "%.*s", (int)(v.value.as.s.size < capacity ? v.value.as.s.size : capacity - 1), v.value.as.s.data);
+    snprintf(text, capacity, "%.*s", (int)(v.value.as.s.size < capacity ? v.value.as.s.size : capacity - 1),
+             v.value.as.s.data);
     return 1;
 }
 
@@ -98,8 +100,10 @@ static void check_arch(pn_runtime *rt, pn_file *file, verdict *v)
         return;
     }
     loaded(rt, PN_KIND_ARCH, have, sizeof have);
-    snprintf(reason, sizeof reason, "no plugin for architecture '%s'; loaded: %s. If it is one of them under another name, say so:"
-             " [arch] alias.%s = NAME", name, have, name);
+    snprintf(reason, sizeof reason,
+             "no plugin for architecture '%s'; loaded: %s. If it is one of them under another name, say so:"
+             " [arch] alias.%s = NAME",
+             name, have, name);
     lacks(v, reason);
 }
 
@@ -145,7 +149,8 @@ static size_t count_types(const pn_file *file, type_use *uses, size_t most, int 
     for (size_t i = 0; i < pn_file_tensor_count(file); i++) {
         const pn_tensor *t = pn_file_tensor_at(file, i);
         size_t k = 0;
-        while (k < n && !(uses[k].id == t->type_id && !uses[k].name == !t->type && (!t->type || !strcmp(uses[k].name, t->type))))
+        while (k < n &&
+               !(uses[k].id == t->type_id && !uses[k].name == !t->type && (!t->type || !strcmp(uses[k].name, t->type))))
             k++;
         if (k == most) {
             *more = 1;
@@ -174,7 +179,8 @@ static void check_types(const pn_runtime *rt, const pn_file *file, verdict *v)
         row("type", name, strlen(name));
         printf(" (%llu tensor%s)", (unsigned long long)u->tensors, u->tensors == 1 ? "" : "s");
         if (!u->name) {
-            snprintf(reason, sizeof reason, "the format knows no type of number %llu; if you know it: [quant] alias.%llu = NAME",
+            snprintf(reason, sizeof reason,
+                     "the format knows no type of number %llu; if you know it: [quant] alias.%llu = NAME",
                      (unsigned long long)u->id, (unsigned long long)u->id);
             lacks(v, reason);
             continue;
@@ -186,8 +192,8 @@ static void check_types(const pn_runtime *rt, const pn_file *file, verdict *v)
             continue;
         }
         const char *kernel = kernel_for(rt, u->name);
-        printf(": %s, %s%s\n", provider(rt, PN_KIND_QUANT, type), kernel ? "kernel " : "no kernel: dequantized row by row, slowly",
-               kernel ? kernel : "");
+        printf(": %s, %s%s\n", provider(rt, PN_KIND_QUANT, type),
+               kernel ? "kernel " : "no kernel: dequantized row by row, slowly", kernel ? kernel : "");
     }
     if (more)
         printf("type          ... more than %d types\n", TYPES_SHOWN);
@@ -209,7 +215,8 @@ static void check_plan(pn_runtime *rt, pn_file *file, verdict *v)
         lacks(v, err.message);
         return;
     }
-    printf("every tensor is there; %d logits, trained for %d tokens\n", (int)pn_model_vocab(m), (int)pn_model_context(m));
+    printf("every tensor is there; %d logits, trained for %d tokens\n", (int)pn_model_vocab(m),
+           (int)pn_model_context(m));
     pn_model_destroy(m);
 }
 
@@ -271,7 +278,8 @@ int cmd_why_not(int argc, char **argv)
         status = handled == -1 ? 0 : handled ? handled : 2;
     }
     if (!status && optind + 1 != argc)
-        status = tool_usage("why-not", optind == argc ? "a model file is wanted" : "one model file is wanted, not several");
+        status =
+            tool_usage("why-not", optind == argc ? "a model file is wanted" : "one model file is wanted, not several");
     if (!status)
         status = tool_setup_runtime(&s);
     if (!status)

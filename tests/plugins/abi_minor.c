@@ -6,8 +6,12 @@ static pn_status start(const pn_host *host, pn_error *err)
     struct {
         pn_quant known;
         uint64_t later[4];
-    } q = { { .struct_size = sizeof q, .name = "test.minor", .block_elems = 1, .block_bytes = 1, .dequantize = odd_dequantize },
-            { 1, 2, 3, 4 } };
+    } q = {{.struct_size = sizeof q,
+            .name = "test.minor",
+            .block_elems = 1,
+            .block_bytes = 1,
+            .dequantize = odd_dequantize},
+           {1, 2, 3, 4}};
     return pn_host_register_quant(host, &q.known, err);
 }
 
@@ -16,5 +20,6 @@ PN_API extern const struct later_plugin {
     pn_plugin known;
     uint64_t later[4];
 } pantheon_plugin;
-const struct later_plugin pantheon_plugin = { { ODD_MAGIC, sizeof(struct later_plugin), 1, 7, "org.pantheon.test.abi_minor", "1.0",
-                                                "MIT", "newer minor", 0, start }, { 1, 2, 3, 4 } };
+const struct later_plugin pantheon_plugin = {{ODD_MAGIC, sizeof(struct later_plugin), 1, 7,
+                                              "org.pantheon.test.abi_minor", "1.0", "MIT", "newer minor", 0, start},
+                                             {1, 2, 3, 4}};

@@ -1,5 +1,5 @@
-/* What a plugin looks like that was built when pn_quant ended at `dequantize` and pn_kernel at `matmul`. Behind the short structs lies
- * garbage that the host must not take for callbacks. */
+/* What a plugin looks like that was built when pn_quant ended at `dequantize` and pn_kernel at `matmul`. Behind the
+ * short structs lies garbage that the host must not take for callbacks. */
 #include "odd.h"
 
 static pn_status multiply(const pn_matmul_args *a)

@@ -10,17 +10,21 @@
 
 /* Nothing that 1.0 published may move: a plugin built then reads these places. */
 _Static_assert(sizeof(pn_error) == 4096, "pn_error never grows");
-_Static_assert(offsetof(pn_plugin, struct_size) == 8 && offsetof(pn_plugin, abi_major) == 12 && offsetof(pn_plugin, abi_minor) == 14,
+_Static_assert(offsetof(pn_plugin, struct_size) == 8 && offsetof(pn_plugin, abi_major) == 12 &&
+                   offsetof(pn_plugin, abi_minor) == 14,
                "head of the descriptor");
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(offsetof(pn_plugin, id) == 16 && offsetof(pn_plugin, cpu_features) == 48 && offsetof(pn_plugin, init) == 56 &&
-               sizeof(pn_plugin) == 64, "descriptor");
-_Static_assert(offsetof(pn_host, alloc) == 16 && offsetof(pn_host, register_quant) == 64 && offsetof(pn_host, plan_output) == 208,
+_Static_assert(offsetof(pn_plugin, id) == 16 && offsetof(pn_plugin, cpu_features) == 48 &&
+                   offsetof(pn_plugin, init) == 56 && sizeof(pn_plugin) == 64,
+               "descriptor");
+_Static_assert(offsetof(pn_host, alloc) == 16 && offsetof(pn_host, register_quant) == 64 &&
+                   offsetof(pn_host, plan_output) == 208,
                "host table");
 _Static_assert(offsetof(pn_quant, dequantize) == 40 && offsetof(pn_quant, side_suffixes) == 80, "pn_quant");
 _Static_assert(offsetof(pn_kernel, matmul) == 56 && offsetof(pn_kernel, accepts) == 64, "pn_kernel");
 _Static_assert(offsetof(pn_matmul_args, packed) == 32 && sizeof(pn_matmul_args) == 88, "pn_matmul_args");
-_Static_assert(sizeof(pn_qweight) == 80 && sizeof(pn_tensor) == 128 && sizeof(pn_value) == 32, "weights, tensors, values");
+_Static_assert(sizeof(pn_qweight) == 80 && sizeof(pn_tensor) == 128 && sizeof(pn_value) == 32,
+               "weights, tensors, values");
 #endif
 
 static int called;
@@ -44,7 +48,11 @@ static pn_status register_quant(const pn_host *host, const pn_quant *quant, pn_e
 static pn_host *short_host(size_t size)
 {
     pn_host *h = malloc(sizeof *h);
-    pn_host full = { .struct_size = (uint32_t)size, .abi_major = 1, .abi_minor = 0, .alloc = alloc, .register_quant = register_quant };
+    pn_host full = {.struct_size = (uint32_t)size,
+                    .abi_major = 1,
+                    .abi_minor = 0,
+                    .alloc = alloc,
+                    .register_quant = register_quant};
     memset(h, 0xee, sizeof *h);
     memcpy(h, &full, size);
     return h;
@@ -167,7 +175,9 @@ static void errors_keep_within_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_host_with_fewer_slots), cmocka_unit_test(every_wrapper_checks), cmocka_unit_test(statuses_have_names),
+        cmocka_unit_test(a_host_with_fewer_slots),
+        cmocka_unit_test(every_wrapper_checks),
+        cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(errors_keep_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

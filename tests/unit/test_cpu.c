@@ -1,4 +1,5 @@
-/* CPU features: the instruction counts only with the register state that the operating system saves; levels of PANTHEON_CPU. */
+/* CPU features: the instruction counts only with the register state that the operating system saves; levels of
+ * PANTHEON_CPU. */
 #include "cpu.h"
 
 #include <setjmp.h>
@@ -100,8 +101,9 @@ static void this_machine(void **state)
 #if defined(__x86_64__)
     assert_int_equal(!!(f & PN_CPU_AVX2), !!__builtin_cpu_supports("avx2"));
     assert_int_equal(!!(f & PN_CPU_FMA), __builtin_cpu_supports("fma") && (f & PN_CPU_AVX2));
-    assert_int_equal(!!(f & PN_CPU_AVX512), !!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
+    assert_int_equal(!!(f & PN_CPU_AVX512),
+                     !!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
     assert_int_equal(!!(f & PN_CPU_AVX512_VNNI), !!__builtin_cpu_supports("avx512vnni"));
     assert_true((f >> 32) == 0);
 #else

@@ -1,10 +1,11 @@
-/* The registry without plugin files: what is accepted, who holds a name, which kernel is chosen, what is said of what is missing. */
+/* The registry without plugin files: what is accepted, who holds a name, which kernel is chosen, what is said of what
+ * is missing. */
 #include "alloc.h"
 #include "loader_help.h"
 
 #include <pantheon/kit/pack.h>
 
-/* ---- a runtime with plugins made up here ------------------------------------------------------------------------------- */
+/* ---- a runtime with plugins made up here ------------------------------------------------------------------------- */
 
 static char last_log[4096];
 static const pn_plugin descriptors[4];  /* only their addresses matter */
@@ -57,7 +58,7 @@ static void settled(pn_runtime *rt)
         fail_msg("%s", err.message);
 }
 
-/* ---- things to register ---------------------------------------------------------------------------------------------------- */
+/* ---- things to register ------------------------------------------------------------------------------------------ */
 
 static void dequantize(const void *row, float *out, size_t n)
 {
@@ -88,19 +89,31 @@ static int32_t only_even(const pn_qweight *w)
 
 static pn_quant quant(const char *name)
 {
-    return (pn_quant){ .struct_size = sizeof(pn_quant), .name = name, .block_elems = 1, .block_bytes = 1, .dequantize = dequantize };
+    return (pn_quant){
+        .struct_size = sizeof(pn_quant), .name = name, .block_elems = 1, .block_bytes = 1, .dequantize = dequantize};
 }
 
 static pn_packing packing(const char *name, uint32_t precision, int32_t score, uint64_t cpu)
 {
-    return (pn_packing){ .struct_size = sizeof(pn_packing), .precision = precision, .name = name, .cpu_features = cpu, .score = score,
-                         .column_bytes = column, .pack = pack };
+    return (pn_packing){.struct_size = sizeof(pn_packing),
+                        .precision = precision,
+                        .name = name,
+                        .cpu_features = cpu,
+                        .score = score,
+                        .column_bytes = column,
+                        .pack = pack};
 }
 
 static pn_kernel kernel(const char *name, const char *type, const char *packed, int32_t score, uint64_t cpu)
 {
-    return (pn_kernel){ .struct_size = sizeof(pn_kernel), .score = score, .name = name, .quant = type, .packing = packed,
-                        .cpu_features = cpu, .row_tile = 1, .matmul = multiply };
+    return (pn_kernel){.struct_size = sizeof(pn_kernel),
+                       .score = score,
+                       .name = name,
+                       .quant = type,
+                       .packing = packed,
+                       .cpu_features = cpu,
+                       .row_tile = 1,
+                       .matmul = multiply};
 }
 
 static void add_quant(const pn_host *h, pn_quant q)
@@ -152,7 +165,7 @@ static pn_registration registration(const pn_runtime *rt, const char *name)
     return r;
 }
 
-/* ---- choice of kernels ------------------------------------------------------------------------------------------------------------ */
+/* ---- choice of kernels ------------------------------------------------------------------------------------------- */
 
 /* Types a (with everything) and b (no kernel); packings e (exact, two levels), q (fast), v (needs AVX-512). */
 static pn_runtime *kernels(uint64_t cpu, const char *const *settings)
@@ -165,6 +178,8 @@ static pn_runtime *kernels(uint64_t cpu, const char *const *settings)
     add_packing(h, packing("v", PN_EXACT, 10, PN_CPU_AVX512));
     add_quant(h, quant("a"));
     add_quant(h, quant("b"));
+    add_quant(h, quant("d"));
+    add_kernel(h, kernel("d.asked", "d", "e", 0, 0));
     add_kernel(h, kernel("a.e.c", "a", "e", 100, 0));
     add_kernel(h, kernel("a.e.avx2", "a", "e", 200, PN_CPU_AVX2));
     add_kernel(h, kernel("a.e.avx512", "a", "e", 300, PN_CPU_AVX512));
@@ -185,6 +200,7 @@ static void highest_score_that_runs(void **state)
     assert_string_equal(picked(rt, "a", 8, PN_EXACT, NULL), "a.e.c");
     assert_string_equal(picked(rt, "a", 8, PN_FAST, NULL), "a.q.c");
     assert_string_equal(picked(rt, "b", 8, PN_EXACT, NULL), "");
+    assert_string_equal(picked(rt, "d", 8, PN_EXACT, NULL), "");    /* score 0 is no candidate, even alone */
     assert_int_equal(registration(rt, "a.e.c").chosen, 1);
     assert_int_equal(registration(rt, "a.e.avx2").usable, 0);
     assert_non_null(strstr(registration(rt, "a.v").note, "packing 'v'"));
@@ -310,7 +326,7 @@ static void ties_are_reported(void **state)
     pn_runtime_destroy(rt);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static pn_status configure(const pn_host *h, pn_file *f, const char *name, void **params, pn_error *err)
 {
@@ -334,14 +350,19 @@ static const char *const second_names[] = { "elm", "ash tree" };
 
 static pn_arch arch(const char *const *names, uint32_t n)
 {
-    return (pn_arch){ .struct_size = sizeof(pn_arch), .n_names = n, .names = names, .configure = configure, .build = build,
-                      .release = release };
+    return (pn_arch){.struct_size = sizeof(pn_arch),
+                     .n_names = n,
+                     .names = names,
+                     .configure = configure,
+                     .build = build,
+                     .release = release};
 }
 
 static void architectures_by_any_name(void **state)
 {
     (void)state;
-    static const char *const settings[] = { "arch.alias.willow", "oak", "arch.alias.ash tree", "elm", "arch.pin.elm", "org.two", NULL };
+    static const char *const settings[] = {"arch.alias.willow", "oak", "arch.alias.ash tree", "elm", "arch.pin.elm",
+                                           "org.two",           NULL};
     pn_error err = {0};
     const char *name = NULL;
     pn_runtime *rt = new_runtime(0, settings);
@@ -375,8 +396,9 @@ static void architectures_by_any_name(void **state)
 static void numbers_of_types(void **state)
 {
     (void)state;
-    static const char *const settings[] = { "quant.alias.42", "nib2", "quant.alias.43", "org.two", "quant.alias.44", "org.one",
-                                            "quant.alias.45", "nowhere", NULL };
+    static const char *const settings[] = {"quant.alias.42", "nib2",           "quant.alias.43",
+                                           "org.two",        "quant.alias.44", "org.one",
+                                           "quant.alias.45", "nowhere",        NULL};
     pn_error err = {0};
     pn_runtime *rt = new_runtime(0, settings);
     const pn_host *one = plugin(rt, "org.one"), *two = plugin(rt, "org.two");
@@ -427,7 +449,7 @@ static void what_is_missing_is_said(void **state)
     pn_runtime_destroy(rt);
 }
 
-/* ---- what is accepted ------------------------------------------------------------------------------------------------------------------ */
+/* ---- what is accepted -------------------------------------------------------------------------------------------- */
 
 static void expect_bad(pn_status s, const pn_error *err, const char *field)
 {
@@ -465,7 +487,7 @@ static void expect_bad(pn_status s, const pn_error *err, const char *field)
 static void malformed_registrations(void **state)
 {
     (void)state;
-    static const char *const twice[] = { "oak", "oak" }, *const empty[] = { "oak", "" }, *const hole[] = { "oak", NULL };
+    static const char *const twice[] = {"oak", "oak"}, *const empty[] = {"oak", ""}, *const hole[] = {"oak", NULL};
     static const char *const side[] = { "scale", NULL };
     char big[400];
     pn_error err = {0};
@@ -593,11 +615,18 @@ static void a_conflict_says_what_to_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(highest_score_that_runs), cmocka_unit_test(fast_falls_back_to_exact),
-        cmocka_unit_test(pins_come_before_scores), cmocka_unit_test(pins_that_cannot_be_obeyed), cmocka_unit_test(ties_are_reported),
-        cmocka_unit_test(architectures_by_any_name), cmocka_unit_test(numbers_of_types), cmocka_unit_test(what_is_missing_is_said),
-        cmocka_unit_test(malformed_registrations), cmocka_unit_test(only_inside_init),
-        cmocka_unit_test(what_was_registered_can_be_undone), cmocka_unit_test(a_conflict_says_what_to_write),
+        cmocka_unit_test(highest_score_that_runs),
+        cmocka_unit_test(fast_falls_back_to_exact),
+        cmocka_unit_test(pins_come_before_scores),
+        cmocka_unit_test(pins_that_cannot_be_obeyed),
+        cmocka_unit_test(ties_are_reported),
+        cmocka_unit_test(architectures_by_any_name),
+        cmocka_unit_test(numbers_of_types),
+        cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(malformed_registrations),
+        cmocka_unit_test(only_inside_init),
+        cmocka_unit_test(what_was_registered_can_be_undone),
+        cmocka_unit_test(a_conflict_says_what_to_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
