@@ -326,6 +326,42 @@ static void on_disk(void **state)
     assert_null(a);
 }
 
+/* [runtime] prefault and lock: nothing changes but where the pages are; a lock that is refused is told. */
+static void prepared(void **state)
+{
+    static const char *const settings[] = { "runtime.prefault", "true", "runtime.lock", "true", NULL };
+    char path[600];
+    const char *tmp = getenv("TMPDIR");
+    uint64_t many[] = { 100000 };
+    pn_file *a = NULL;
+    pn_runtime *other = test_runtime_with(settings);
+    (void)state;
+    g_begin(&g, 3, 1, 0);
+    g_tensor(&g, "t", 1, many, 0, 0);
+    g_pad(&g, 32);
+    for (int i = 0; i < 100000; i++)
+        g_f32(&g, (float)i);
+    snprintf(path, sizeof path, "%s/file-XXXXXX", tmp ? tmp : "/tmp");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, g.data, g.size), g.size);
+    close(fd);
+    assert_int_equal(pn_file_open(other, path, &a, NULL), PN_OK);
+    test_log();
+    assert_int_equal(pn_file_prepare(a, NULL), PN_OK);
+    const char *said = test_log();
+    if (said[0]) {
+        assert_non_null(strstr(said, path));
+        assert_non_null(strstr(said, "[runtime] lock"));
+    }
+    float x[1];
+    assert_int_equal(pn_file_tensor_f32(a, pn_file_tensor(a, "t"), 99999, 1, x, NULL), PN_OK);
+    assert_true(x[0] == 99999);
+    pn_file_destroy(a);
+    pn_runtime_destroy(other);
+    unlink(path);
+}
+
 static void *write_pipe(void *path)
 {
     FILE *out = fopen(path, "wb");
@@ -501,7 +537,7 @@ int main(void)
         cmocka_unit_test(sizes_that_disagree),
         cmocka_unit_test(names),
         cmocka_unit_test(the_table),
-        cmocka_unit_test(on_disk),
+        cmocka_unit_test(on_disk), cmocka_unit_test(prepared),
         cmocka_unit_test(a_pipe_is_announced),
         cmocka_unit_test(asked_numbers),
         cmocka_unit_test(asked_layers),
