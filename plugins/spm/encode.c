@@ -320,7 +320,7 @@ static pn_status encode_all(encoder *e, const char *text, size_t size, uint32_t 
         at += strip(e->t, id, text + at, size - at);
         from = at;
     }
-    return s ? s : encode_plain(e, text + from, size - from, prefix, err);
+    return s || from == size ? s : encode_plain(e, text + from, size - from, prefix, err);
 }
 
 pn_status spm_encode(const pn_host *host, const void *state, const char *text, size_t size, uint32_t flags,

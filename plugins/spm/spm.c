@@ -1,5 +1,5 @@
-/* Tokenizer plugin "llama": SentencePiece's byte pair encoding (Kudo and Richardson 2018, arXiv:1808.06226), which merges
- * the piece of the best score first. This file: registration, opening, decoding. */
+/* Tokenizer plugin "llama": SentencePiece's byte pair encoding (Kudo and Richardson 2018, arXiv:1808.06226), which
+ * merges to the piece of the best score first. This file: registration, opening, decoding. */
 #include "spm.h"
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

@@ -138,9 +138,16 @@ static void test_merges_by_score(void **state)
     opened();
     assert_ids("abc", MORE, "264");
     closed();
+    /* The chance of "ab" has gone when "bc" was merged: its score is not that of what "a" now goes with. */
+    piece("d", -1);         /* 266 */
+    piece("bcd", -10);      /* 267 */
+    voc.scores[263] = -4;
+    voc.scores[264] = -20;
+    opened();
+    assert_ids("abcd", MORE, "259 267");
+    closed();
     /* "bc" is taken first, and "a" has nothing to go with it but the whole. */
     voc.tokens[264] = pn_str_from("zzz");
-    voc.scores[263] = -4;
     opened();
     assert_ids("abc", MORE, "259 263");
     closed();
@@ -265,6 +272,13 @@ static void test_bytes(void **state)
     /* Text that spells a byte token is text. */
     assert_ids("<0x41>", MORE, "63 51 123 55 52 65");
     assert_ids("<0x41>", MORE | PN_ENCODE_SPECIAL, "63 51 123 55 52 65");
+    closed();
+    piece("<0", -2);        /* 261 */
+    piece("<0x", -2);
+    piece("<0x4", -2);
+    piece("<0x41", -2);     /* 264: one step away from the byte token */
+    opened();
+    assert_ids("<0x41>", MORE, "264 65");
     /* What is no UTF-8: its bytes, and the rest as it is. */
     assert_ids("\xe6\xad", MORE, "233 176");
     assert_ids("\xff", MORE, "258");
@@ -400,7 +414,7 @@ static void test_start_and_end(void **state)
     closed();
 }
 
-/* ---- damaged vocabularies ------------------------------------------------------------------------------------------ */
+/* ---- damaged vocabularies --------------------------------------------------------------------------------------- */
 
 static pn_status damaged(const char *role, pn_value value)
 {
@@ -587,18 +601,21 @@ static void test_huge_token(void **state)
     start(1);
     add(text, 0, PN_TOKEN_CONTROL);             /* 259 */
     add(text, 0, PN_TOKEN_NORMAL);              /* 260 */
+    add(text + SIZE - 512, 0, PN_TOKEN_USER);   /* 261: the longest that is looked for */
     opened();
+    assert_int_equal(host.warnings, 1);
+    assert_non_null(strstr(host.log, "259"));
     assert_int_equal(host.tokenizer.decode(tok, 259, PN_DECODE_SPECIAL, small, sizeof small, &n, &err), PN_E_FULL);
     assert_int_equal(n, SIZE);
     assert_int_equal(host.tokenizer.decode(tok, 260, 0, small, sizeof small, &n, &err), PN_E_FULL);
     assert_int_equal(n, SIZE);
-    assert_string_equal(encode(text, SIZE, PN_ENCODE_SPECIAL), "259");
+    assert_string_equal(encode(text, 1025, MORE | PN_ENCODE_SPECIAL), "261 261 229 153 132 100");
     assert_ids("aa", MORE, "100 100");
     closed();
     free(text);
 }
 
-/* ---- round trips, memory ------------------------------------------------------------------------------------------- */
+/* ---- round trips, memory ---------------------------------------------------------------------------------------- */
 
 /* Bytes of any kind come back as they were, whatever they are cut into. */
 static void test_round_trips(void **state)

@@ -52,8 +52,8 @@ static void start(void)
     types[0] = PN_TOKEN_UNKNOWN;
 }
 
-/* Encodes the text and checks the counts: a symbol is looked up once, with its next, twice more for every merge, and for
- * every merge undone; the heap takes at most three entries a symbol, each for three comparisons a level. */
+/* Encodes the text and checks the counts: a symbol is looked up once, once with its next, twice more for every merge
+ * and for every merge undone; the heap takes at most three entries a symbol, each for three comparisons a level. */
 static size_t bounded(size_t n)
 {
     pn_error err = { 0 };

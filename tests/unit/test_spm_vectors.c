@@ -1,5 +1,5 @@
-/* The SentencePiece plugin on real vocabularies: ids that independent programs give, the test vectors that come with the
- * vocabularies, pieces decoded one by one, round trips of random text. scripts/fetch-vocab.sh fetches what is needed. */
+/* The SentencePiece plugin on real vocabularies: ids that independent programs give, the test vectors that come with
+ * the vocabularies, pieces decoded one by one, round trips of random text. scripts/fetch-vocab.sh fetches them. */
 #include "ggufmake.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
  *     id = pn_vocab_special(&v, text, size, control);      the longest special token that the text begins with
  *     pn_vocab_free(&v);                                   also after a failure
  *
- * Lookups may be made from any thread, at once. Nothing here recurses or has a worst case that a file can aim at.
+ * Lookups may be made from any thread, at once. pn_vocab_special takes at most PN_VOCAB_SPECIAL_LONGEST steps.
  */
 #ifndef PANTHEON_KIT_TEXT_H
 #define PANTHEON_KIT_TEXT_H
@@ -103,6 +103,7 @@ PN_UNUSED static inline pn_status pn_role_token(const pn_host *host, pn_file *fi
 /* ---- the vocabulary -------------------------------------------------------------------------------------------- */
 
 #define PN_VOCAB_MOST (INT32_C(1) << 28)
+#define PN_VOCAB_SPECIAL_LONGEST 512    /* bytes; longer special tokens are not looked for: every place of a text asks */
 #define PN_VOCAB_KIND(type) (1u << (type))
 #define PN_VOCAB_SPECIAL \
     (PN_VOCAB_KIND(PN_TOKEN_CONTROL) | PN_VOCAB_KIND(PN_TOKEN_USER) | PN_VOCAB_KIND(PN_TOKEN_UNKNOWN))
@@ -118,7 +119,7 @@ typedef struct pn_vocab {
     uint32_t *slots;            /* text -> id + 1, 0 = free; linear probing */
     size_t slot_mask;
     uint64_t seed;              /* differs from run to run: no file can aim at it */
-    int32_t *specials;          /* tokens of PN_VOCAB_SPECIAL, sorted by text */
+    int32_t *specials;          /* tokens of PN_VOCAB_SPECIAL that are not too long, sorted by text */
     uint32_t special_from[257]; /* those that begin with byte b: special_from[b] .. special_from[b + 1] - 1 */
 } pn_vocab;
 
@@ -226,7 +227,8 @@ PN_UNUSED static inline void pn_vocab_sift(const pn_vocab *v, size_t root, size_
 
 PN_UNUSED static inline int pn_vocab_is_special(const pn_vocab *v, int32_t id)
 {
-    return v->tokens[id].size && (PN_VOCAB_KIND(v->types[id]) & PN_VOCAB_SPECIAL);
+    size_t size = v->tokens[id].size;
+    return size && size <= PN_VOCAB_SPECIAL_LONGEST && (PN_VOCAB_KIND(v->types[id]) & PN_VOCAB_SPECIAL);
 }
 
 PN_UNUSED static inline pn_status pn_vocab_sort_specials(pn_vocab *v, pn_error *err)
@@ -236,8 +238,12 @@ PN_UNUSED static inline pn_status pn_vocab_sort_specials(pn_vocab *v, pn_error *
     uint32_t b;
     int32_t id;
     pn_status s;
-    for (id = 0; id < v->n; id++)
+    for (id = 0; id < v->n; id++) {
         n += pn_vocab_is_special(v, id) != 0;
+        if (v->tokens[id].size > PN_VOCAB_SPECIAL_LONGEST && (PN_VOCAB_KIND(v->types[id]) & PN_VOCAB_SPECIAL))
+            pn_warn(v->host, "special token %d has %zu bytes; those of more than %d are not recognised in texts", (int)id,
+                    v->tokens[id].size, PN_VOCAB_SPECIAL_LONGEST);
+    }
     s = pn_host_alloc(v->host, n, sizeof *v->specials, &memory, err);
     if (s)
         return s;
