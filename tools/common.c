@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -429,19 +430,19 @@ uint64_t tool_peak_memory(void)
 
 /* ---- Ctrl-C ----------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
+static atomic_int interrupted;      /* written by the handler, read by threads that evaluate */
 
 static void note_interrupt(int signal_number)
 {
     (void)signal_number;
-    interrupted = 1;
+    atomic_store(&interrupted, 1);
 }
 
 void tool_interrupt_catch(bool on)
 {
     struct sigaction a = { 0 };
     sigemptyset(&a.sa_mask);
-    interrupted = 0;
+    atomic_store(&interrupted, 0);
     a.sa_handler = on ? note_interrupt : SIG_DFL;
     /* After the first one the usual effect is back, so that a program that does not react can be ended. */
     a.sa_flags = on ? (int)(SA_RESETHAND | SA_RESTART) : 0;
@@ -450,11 +451,11 @@ void tool_interrupt_catch(bool on)
 
 bool tool_interrupted(void)
 {
-    return interrupted != 0;
+    return atomic_load(&interrupted) != 0;
 }
 
 int tool_cancelled(void *unused)
 {
     (void)unused;
-    return interrupted != 0;
+    return atomic_load(&interrupted) != 0;
 }
