@@ -382,11 +382,11 @@ void tool_json_string(FILE *out, const char *text, size_t size)
     fputc('"', out);
 }
 
-/* Characters that make a terminal do something, or reorder what is read: controls and direction marks. */
+/* Characters that make a terminal do something, or reorder what is read: controls, line ends, direction overrides. */
 static bool harmful(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0x061C || c == 0x200E ||
-           c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || (c >= 0x202A && c <= 0x202E) ||
+           (c >= 0x2066 && c <= 0x2069);
 }
 
 void tool_print_safe(FILE *out, const char *text, size_t size, bool keep)
