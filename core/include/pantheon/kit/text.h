@@ -103,7 +103,8 @@ PN_UNUSED static inline pn_status pn_role_token(const pn_host *host, pn_file *fi
 /* ---- the vocabulary -------------------------------------------------------------------------------------------- */
 
 #define PN_VOCAB_MOST (INT32_C(1) << 28)
-#define PN_VOCAB_SPECIAL_LONGEST 512    /* bytes; longer special tokens are not looked for: every place of a text asks */
+/* Bytes; longer special tokens are not looked for, as every place of a text asks for all of them. */
+#define PN_VOCAB_SPECIAL_LONGEST 512
 #define PN_VOCAB_KIND(type) (1u << (type))
 #define PN_VOCAB_SPECIAL \
     (PN_VOCAB_KIND(PN_TOKEN_CONTROL) | PN_VOCAB_KIND(PN_TOKEN_USER) | PN_VOCAB_KIND(PN_TOKEN_UNKNOWN))
@@ -234,16 +235,18 @@ PN_UNUSED static inline int pn_vocab_is_special(const pn_vocab *v, int32_t id)
 PN_UNUSED static inline pn_status pn_vocab_sort_specials(pn_vocab *v, pn_error *err)
 {
     void *memory = NULL;
-    size_t n = 0, i;
+    size_t n = 0, i, too_long = 0;
     uint32_t b;
     int32_t id;
     pn_status s;
     for (id = 0; id < v->n; id++) {
         n += pn_vocab_is_special(v, id) != 0;
         if (v->tokens[id].size > PN_VOCAB_SPECIAL_LONGEST && (PN_VOCAB_KIND(v->types[id]) & PN_VOCAB_SPECIAL))
-            pn_warn(v->host, "special token %d has %zu bytes; those of more than %d are not recognised in texts", (int)id,
-                    v->tokens[id].size, PN_VOCAB_SPECIAL_LONGEST);
+            too_long++;
     }
+    if (too_long)
+        pn_warn(v->host, "%zu special tokens have more than %d bytes and are not recognised in texts", too_long,
+                PN_VOCAB_SPECIAL_LONGEST);
     s = pn_host_alloc(v->host, n, sizeof *v->specials, &memory, err);
     if (s)
         return s;
