@@ -101,7 +101,7 @@ static const char *encode(const char *text, size_t size, uint32_t flags)
 
 #define assert_ids(text, flags, want) assert_string_equal(encode(text, sizeof(text) - 1, flags), want)
 
-/* ---- merging ---------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------------------------- */
 
 static void test_merges_by_rank(void **state)
 {
@@ -191,7 +191,7 @@ static void test_long_text(void **state)
     free(ids);
 }
 
-/* ---- special tokens ----------------------------------------------------------------------------------------------- */
+/* ---- special tokens -------------------------------------------------------------------------------------------- */
 
 static void test_special_tokens(void **state)
 {
@@ -261,7 +261,7 @@ static void test_start_and_end(void **state)
     closed();
 }
 
-/* ---- damaged vocabularies ------------------------------------------------------------------------------------------- */
+/* ---- damaged vocabularies -------------------------------------------------------------------------------------- */
 
 static pn_status damaged(const char *role, pn_value value)
 {
@@ -335,7 +335,7 @@ static void test_unknown_bytes(void **state)
     closed();
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------------------------ */
 
 static void test_broken_utf8(void **state)
 {
@@ -404,7 +404,7 @@ static void test_composed_form(void **state)
     closed();
 }
 
-/* ---- pre-tokenizers ----------------------------------------------------------------------------------------------------- */
+/* ---- pre-tokenizers -------------------------------------------------------------------------------------------- */
 
 static void test_patterns(void **state)
 {
@@ -479,10 +479,11 @@ static void test_hostile_patterns(void **state)
 static void test_every_name(void **state)
 {
     static const char *const names[] = {
-        "default", "gpt-2", "smollm", "bailingmoe", "bloom", "chatglm-bpe", "codeshell", "command-r", "dbrx", "deepseek-coder",
-        "deepseek-llm", "deepseek-r1-qwen", "deepseek-v3", "exaone", "falcon", "falcon3", "glm4", "gpt-4o", "gpt3-finnish",
-        "jais", "llama-bpe", "llama-v3", "llama3", "llama4", "megrez", "minerva-7b", "mpt", "olmo", "phi-2", "poro-chat",
-        "qwen2", "qwen35", "refact", "seed-coder", "smaug-bpe", "stablelm2", "starcoder", "tekken", "viking"
+        "default", "gpt-2", "smollm", "bailingmoe", "bloom", "chatglm-bpe", "codeshell", "command-r", "dbrx",
+        "deepseek-coder", "deepseek-llm", "deepseek-r1-qwen", "deepseek-v3", "exaone", "falcon", "falcon3", "glm4",
+        "gpt-4o", "gpt3-finnish", "jais", "llama-bpe", "llama-v3", "llama3", "llama4", "megrez", "minerva-7b", "mpt",
+        "olmo", "phi-2", "poro-chat", "qwen2", "qwen35", "refact", "seed-coder", "smaug-bpe", "stablelm2", "starcoder",
+        "tekken", "viking"
     };
     static const char text[] = "It's 1234 o'clock,\r\n\n  \tna\xc3\xafve \xe6\x88\x91\xe6\x83\xb3 x_y!?  \xe1\xa0\x8e"
                                "\xf0\x9f\x98\x80 DON'T (a+b)=c\n    return;   ";
@@ -501,7 +502,7 @@ static void test_every_name(void **state)
     }
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------------------------- */
 
 static void assert_decodes(int32_t id, uint32_t flags, const char *want)
 {
@@ -577,7 +578,7 @@ static void test_huge_token(void **state)
     free(text);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 static void test_no_memory(void **state)
 {

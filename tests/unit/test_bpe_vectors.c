@@ -1,5 +1,5 @@
-/* The byte-level BPE plugin on real vocabularies: ids that independent programs give, the test vectors that come with the
- * vocabularies, and round trips of random text. scripts/fetch-vocab.sh fetches what is needed. */
+/* The byte-level BPE plugin on real vocabularies: ids that independent programs give, the test vectors that come with
+ * the vocabularies, and round trips of random text. scripts/fetch-vocab.sh fetches what is needed. */
 #include "ggufmake.h"
 
 #include <setjmp.h>
@@ -97,7 +97,7 @@ static void check(const opened *o, const char *text, size_t size, const char *wa
         fail_msg("%s, text \"%.*s\": got %s, wanted %s", o->name, (int)size, text, got, want);
 }
 
-/* ---- tests/data/tokens/table.txt -------------------------------------------------------------------------------- */
+/* ---- tests/data/tokens/table.txt ------------------------------------------------------------------------------- */
 
 static size_t unescape(char *text)
 {
@@ -133,7 +133,7 @@ static void test_table(void **state)
     assert_true(n > 0);
 }
 
-/* ---- the vectors of the package ------------------------------------------------------------------------------------ */
+/* ---- the vectors of the package -------------------------------------------------------------------------------- */
 
 static void test_vectors(void **state)
 {
@@ -161,7 +161,7 @@ static void test_vectors(void **state)
     assert_true(n > 40);
 }
 
-/* ---- round trips ------------------------------------------------------------------------------------------------------ */
+/* ---- round trips ----------------------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -180,8 +180,8 @@ static size_t put_utf8(uint32_t c, char *out)
     return n;
 }
 
-/* Characters of all kinds: ASCII and white space often, then letters of Europe and Asia, anything up to U+3FFFF. Control
- * characters are left out: some of these vocabularies have no token for them. */
+/* Characters of all kinds: ASCII and white space often, then letters of Europe and Asia, anything up to U+3FFFF.
+ * Control characters are left out: some of these vocabularies have no token for them. */
 static size_t random_text(char *out)
 {
     size_t n = 0, length = 1 + random_below(40);
@@ -230,7 +230,8 @@ static void test_round_trips(void **state)
         back_size = decoded(&o, ids, n, back, sizeof back);
         if (strcmp(o.name, "qwen2")) {
             if (back_size != size || memcmp(back, text, size))
-                fail_msg("%s, text %d \"%.*s\" comes back as \"%.*s\"", o.name, i, (int)size, text, (int)back_size, back);
+                fail_msg("%s, text %d \"%.*s\" comes back as \"%.*s\"", o.name, i, (int)size, text, (int)back_size,
+                         back);
             continue;
         }
         /* This vocabulary composes characters: what comes back is composed already and stays. */

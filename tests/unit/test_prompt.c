@@ -74,7 +74,8 @@ static char *rendered(fixture *f, const pn_message *m, size_t n, size_t first, i
             at += (size_t)snprintf(text + at, sizeof text - at, "<%d>", (int)ids.data[i]);
             continue;
         }
-        assert_int_equal(pn_tokenizer_decode(f->tokenizer, ids.data[i], 0, text + at, sizeof text - at, &size, NULL), PN_OK);
+        assert_int_equal(pn_tokenizer_decode(f->tokenizer, ids.data[i], 0, text + at, sizeof text - at, &size, NULL),
+                         PN_OK);
         at += size;
     }
     text[at] = 0;
@@ -173,10 +174,11 @@ static void test_one_start_token(void **state)
 
 static void test_role_strings(void **state)
 {
-    static const char *const settings[] = { "prompt.system_prefix",    "<|im_start|>S ", "prompt.system_suffix",    ";",
-                                            "prompt.user_prefix",      "U ",             "prompt.user_suffix",      "; ",
-                                            "prompt.assistant_prefix", "A ",             "prompt.assistant_suffix", " [INST]",
-                                            "prompt.system",           "be brief",       NULL };
+    static const char *const settings[] = {
+        "prompt.system_prefix", "<|im_start|>S ", "prompt.system_suffix", ";", "prompt.user_prefix", "U ",
+        "prompt.user_suffix", "; ", "prompt.assistant_prefix", "A ", "prompt.assistant_suffix", " [INST]",
+        "prompt.system", "be brief", NULL
+    };
     fixture f;
     pn_message m[3] = { message("user", "<|im_start|>"), message("assistant", "y"), message("tool", "z") };
     pn_ids ids = { 0 };
@@ -274,7 +276,86 @@ static void test_default_system(void **state)
     }
 }
 
-/* ---- failing allocations ---------------------------------------------------------------------------------------- */
+/* ---- real vocabularies ----------------------------------------------------------------------------------------- */
+
+typedef struct conversation {
+    size_t n;
+    const char *messages[2][2];
+    const char *ids;
+} conversation;
+
+/* Renders conversations with a real file and compares with the ids that jinja2 and an independent tokenizer give. */
+static void check_real(const char *path, const conversation *c, size_t n)
+{
+    fixture f;
+    size_t i, k, at;
+    memset(&f, 0, sizeof f);
+    f.rt = test_runtime();
+    if (pn_file_open(f.rt, path, &f.file, &f.err) || pn_tokenizer_create(f.rt, f.file, &f.tokenizer, &f.err) ||
+        pn_prompt_create(f.rt, f.file, f.tokenizer, &f.prompt, &f.err))
+        fail_msg("%s", f.err.message);
+    for (i = 0; i < n; i++) {
+        char got[1024] = "";
+        pn_message m[2];
+        pn_ids ids = { 0 };
+        for (k = 0; k < c[i].n; k++)
+            m[k] = message(c[i].messages[k][0], c[i].messages[k][1]);
+        assert_int_equal(pn_prompt_render(f.prompt, m, c[i].n, 0, 1, &ids, &f.err), PN_OK);
+        for (k = 0, at = 0; k < ids.count; k++)
+            at += (size_t)snprintf(got + at, sizeof got - at, k ? " %d" : "%d", (int)ids.data[k]);
+        assert_string_equal(got, c[i].ids);
+        pn_ids_free(&ids);
+    }
+    close_it(&f);
+}
+
+static void test_smollm2(void **state)
+{
+#define SMOLLM2_SYSTEM                                                                                                 \
+    "1 9690 198 2683 359 253 5356 5646 11173 3365 3511 308 34519 28 7018 411 407 19712 8182 2 198 "
+    static const conversation c[] = {
+        { 1, { { "user", "Hi" } }, SMOLLM2_SYSTEM "1 4093 198 26843 2 198 1 520 9531 198" },
+        { 2, { { "system", "S" }, { "user", " Hi \n" } },
+          "1 9690 198 67 2 198 1 4093 198 21041 3717 2 198 1 520 9531 198" },
+        { 0, { { NULL, NULL } }, "1 520 9531 198" },
+        { 2, { { "user", "a" }, { "user", "b" } },
+          SMOLLM2_SYSTEM "1 4093 198 81 2 198 1 4093 198 82 2 198 1 520 9531 198" },
+    };
+    const char *model = getenv("PN_MODEL");
+    (void)state;
+    if (!model || !*model) {
+        print_message("# skip: download of the model failed\n");
+        skip();
+    }
+    check_real(model, c, sizeof c / sizeof *c);
+}
+
+static void test_qwen2(void **state)
+{
+#define QWEN2_SYSTEM "151644 8948 198 2610 525 264 10950 17847 151645 198 "
+    static const conversation c[] = {
+        { 1, { { "user", "Hi" } }, QWEN2_SYSTEM "151644 872 198 13048 151645 198 151644 77091 198" },
+        { 2, { { "system", "S" }, { "user", " Hi \n" } },
+          "151644 8948 198 50 151645 198 151644 872 198 21018 715 151645 198 151644 77091 198" },
+        { 0, { { NULL, NULL } }, "151644 77091 198" },
+        { 2, { { "user", "a" }, { "user", "b" } },
+          QWEN2_SYSTEM "151644 872 198 64 151645 198 151644 872 198 65 151645 198 151644 77091 198" },
+    };
+    const char *root = getenv("PN_ROOT");
+    char path[4096];
+    FILE *f;
+    (void)state;
+    snprintf(path, sizeof path, "%s/build/models/vocab/ggml-vocab-qwen2.gguf", root ? root : ".");
+    f = fopen(path, "rb");
+    if (!f) {
+        print_message("# skip: download of the vocabularies failed\n");
+        skip();
+    }
+    fclose(f);
+    check_real(path, c, sizeof c / sizeof *c);
+}
+
+/* ---- failing allocations --------------------------------------------------------------------------------------- */
 
 static long fail_at;
 
@@ -331,10 +412,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recognised),      cmocka_unit_test(test_user_markers_stay_text),
-        cmocka_unit_test(test_markup_and_text_join), cmocka_unit_test(test_one_start_token),
-        cmocka_unit_test(test_role_strings),    cmocka_unit_test(test_named),
-        cmocka_unit_test(test_markers_absent),  cmocka_unit_test(test_default_system),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_recognised),
+        cmocka_unit_test(test_user_markers_stay_text),
+        cmocka_unit_test(test_markup_and_text_join),
+        cmocka_unit_test(test_one_start_token),
+        cmocka_unit_test(test_role_strings),
+        cmocka_unit_test(test_named),
+        cmocka_unit_test(test_markers_absent),
+        cmocka_unit_test(test_default_system),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_smollm2),
+        cmocka_unit_test(test_qwen2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

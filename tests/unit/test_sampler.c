@@ -1,5 +1,5 @@
-/* The sampler: each option against what it says, distributions by a chi-square test with fixed seeds, the random numbers
- * and e^x against published values, odd logits, no allocation. */
+/* The sampler: each option against what it says, distributions by a chi-square test with fixed seeds, a whole run
+ * against an independent calculation, odd logits, no allocation. */
 #include <pantheon/pantheon.h>
 
 #include <float.h>
@@ -36,12 +36,13 @@ static pn_sampler_options seeded(float temperature, uint64_t seed)
     return o;
 }
 
-/* ---- distributions ---------------------------------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------------------------- */
 
 enum { DRAWS = 20000, MOST = 16 };
 
-/* Draws many times and compares with the probabilities that are expected: tokens of probability 0 never come. The limit is
- * the 1 - 1e-6 quantile of chi-square (Wilson and Hilferty), so a right sampler passes with any seed, and this one always. */
+/* Draws many times and compares with the probabilities that are expected: tokens of probability 0 never come. The limit
+ * is the 1 - 1e-6 quantile of chi-square (Wilson and Hilferty): a right sampler passes with nearly any seed, and this
+ * one, with fixed seeds, always or never. */
 static void assert_distribution(const pn_sampler_options *o, const float *logits, const double *p, int32_t n)
 {
     pn_sampler *s = make(n, o);
@@ -112,7 +113,8 @@ static void test_top_p(void **state)
     static const struct {
         float top_p;
         unsigned keep;
-    } cases[] = { { 0.01f, 1 }, { 0.39f, 1 }, { 0.41f, 5 }, { 0.69f, 5 }, { 0.71f, 21 }, { 0.9f, 23 }, { 0.96f, 31 }, { 1, 31 } };
+    } cases[] = { { 0.01f, 1 },  { 0.39f, 1 }, { 0.41f, 5 },  { 0.69f, 5 },
+                  { 0.71f, 21 }, { 0.9f, 23 }, { 0.96f, 31 }, { 1, 31 } };
     double p[5];
     size_t i;
     (void)state;
@@ -186,7 +188,7 @@ static void test_bias(void **state)
     pn_sampler_destroy(s);
 }
 
-/* ---- greedy, penalty ---------------------------------------------------------------------------------------------- */
+/* ---- greedy, penalty ------------------------------------------------------------------------------------------- */
 
 static void test_greedy(void **state)
 {
@@ -236,7 +238,7 @@ static void test_penalty(void **state)
     pn_sampler_destroy(s);
 }
 
-/* ---- odd input -------------------------------------------------------------------------------------------------------- */
+/* ---- odd input ------------------------------------------------------------------------------------------------- */
 
 static void test_odd_logits(void **state)
 {
@@ -320,7 +322,7 @@ static void test_refusals(void **state)
     pn_sampler_destroy(NULL);
 }
 
-/* ---- reproducible ------------------------------------------------------------------------------------------------------- */
+/* ---- reproducible ---------------------------------------------------------------------------------------------- */
 
 static void random_logits(float *x, int n, uint32_t seed)
 {
@@ -412,7 +414,7 @@ static void test_selection(void **state)
         some = make(N, &o);
         for (i = 0; i < 300; i++)
             assert_true(isfinite(narrow[sample(some, x)]));
-        /* The weakest of them is chosen when a bias lifts it. */
+        /* The same tokens, chosen without a selection. */
         o.top_k = 0;
         all = make(N, &o);
         for (i = 0; i < 300; i++)
@@ -422,7 +424,7 @@ static void test_selection(void **state)
     }
 }
 
-/* ---- memory, configuration ------------------------------------------------------------------------------------------------- */
+/* ---- memory, configuration ------------------------------------------------------------------------------------- */
 
 static long fail_at;
 

@@ -8,7 +8,9 @@
 
 enum { BOS = 256, EOS, EOT };
 
-static const vocab_token tokens[] = { { "<s>", PN_TOKEN_CONTROL }, { "</s>", PN_TOKEN_CONTROL }, { "<turn>", PN_TOKEN_CONTROL } };
+static const vocab_token tokens[] = { { "<s>", PN_TOKEN_CONTROL },
+                                      { "</s>", PN_TOKEN_CONTROL },
+                                      { "<turn>", PN_TOKEN_CONTROL } };
 static const char *const merges[] = { NULL };
 
 typedef struct fixture {
