@@ -202,7 +202,8 @@ static pn_status tokenize(output *o, const rendering *r, pn_error *err)
         if (s)
             return s;
     }
-    s = put_text(o, r->text + begin, r->size - begin, err);
+    if (begin < r->size)
+        s = put_text(o, r->text + begin, r->size - begin, err);
     return s ? s : put_bos(o, -1, err);
 }
 

@@ -240,6 +240,8 @@ pn_status bpe_encode(const pn_host *host, const void *state, const char *text, s
     if (size > (size_t)UINT32_MAX / 4)
         return pn_fail(err, PN_E_RANGE, "a text of %zu bytes is too long to tokenize at once; the limit is %u", size,
                        UINT32_MAX / 4);
+    if (!size)
+        text = "";      /* nothing may be added to a null pointer, not even zero */
     memset(&e, 0, sizeof e);
     e.b = b;
     e.host = host;
