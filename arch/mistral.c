@@ -4,7 +4,7 @@
 static pn_status configure(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
 {
     (void)name;
-    return pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, params, err);
+    return pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, "interleaved", params, err);
 }
 
 /* The window is among the parameters: query i sees the keys i - window + 1 .. i. */

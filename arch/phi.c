@@ -16,7 +16,7 @@ static pn_status configure(const pn_host *host, pn_file *file, const char *name,
         return st;
     phi_params *p = memory;
     p->third = !strcmp(name, "phi3");
-    st = pn_decoder_read(host, file, p->third ? PN_ROLE_RMS_EPS : PN_ROLE_NORM_EPS, &p->d, err);
+    st = pn_decoder_read(host, file, p->third ? PN_ROLE_RMS_EPS : PN_ROLE_NORM_EPS, "halves", &p->d, err);
     if (st)
         pn_host_free(host, p, NULL);
     else

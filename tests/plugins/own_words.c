@@ -78,7 +78,7 @@ static pn_status build(const pn_host *host, pn_plan *plan, const void *params, p
 static pn_status configure_one(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
 {
     (void)name;
-    pn_status st = pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, params, err);
+    pn_status st = pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, "interleaved", params, err);
     if (!st)
         ((pn_decoder *)*params)->n_layers = 1;
     return st;

@@ -32,8 +32,10 @@ PN_UNUSED static inline void pn_decoder_free(const pn_host *host, pn_decoder *d)
     d->hidden = NULL;
 }
 
-/* Read and check everything. `eps_role`: PN_ROLE_RMS_EPS or PN_ROLE_NORM_EPS. On failure nothing is held. */
-PN_UNUSED static inline pn_status pn_decoder_read(const pn_host *host, pn_file *file, const char *eps_role, pn_decoder *d, pn_error *err)
+/* Read and check everything. `eps_role`: PN_ROLE_RMS_EPS or PN_ROLE_NORM_EPS; `pairing`: "interleaved" or "halves", see pn_rope_from_file. On
+ * failure nothing is held. */
+PN_UNUSED static inline pn_status pn_decoder_read(const pn_host *host, pn_file *file, const char *eps_role, const char *pairing, pn_decoder *d,
+                                                  pn_error *err)
 {
     pn_status st;
     void *memory = NULL;
@@ -55,7 +57,7 @@ PN_UNUSED static inline pn_status pn_decoder_read(const pn_host *host, pn_file *
     d->k_width = d->n_kv_heads * d->key_size;
     d->v_width = d->n_kv_heads * d->value_size;
     if ((st = pn_role_f32_or(host, file, PN_ROLE_ATTN_SCALE, 1.0f / sqrtf((float)d->key_size), 1e-6, 1e6, &d->attn_scale, err)) ||
-        (st = pn_rope_from_file(host, file, d->key_size, &d->rope, err)) ||
+        (st = pn_rope_from_file(host, file, d->key_size, pairing, &d->rope, err)) ||
         (st = pn_host_alloc(host, d->n_layers, sizeof *d->hidden, &memory, err)))
         return st;
     d->hidden = (uint32_t *)memory;
@@ -67,13 +69,14 @@ PN_UNUSED static inline pn_status pn_decoder_read(const pn_host *host, pn_file *
 }
 
 /* pn_arch.configure and .release for architectures whose parameters are a pn_decoder and nothing else. */
-PN_UNUSED static inline pn_status pn_decoder_configure(const pn_host *host, pn_file *file, const char *eps_role, void **params, pn_error *err)
+PN_UNUSED static inline pn_status pn_decoder_configure(const pn_host *host, pn_file *file, const char *eps_role, const char *pairing, void **params,
+                                                       pn_error *err)
 {
     void *memory = NULL;
     pn_status st = pn_host_alloc(host, 1, sizeof(pn_decoder), &memory, err);
     if (st)
         return st;
-    st = pn_decoder_read(host, file, eps_role, (pn_decoder *)memory, err);
+    st = pn_decoder_read(host, file, eps_role, pairing, (pn_decoder *)memory, err);
     if (st)
         pn_host_free(host, memory, NULL);
     else

@@ -35,8 +35,10 @@ PN_UNUSED static inline pn_status pn_rope_scaling_from_file(const pn_host *host,
     return pn_role_u32_or(host, file, PN_ROLE_ROPE_ORIG_CONTEXT, context, 1, INT32_MAX, &p->original_context, err);
 }
 
-/* Fill *p for heads of head_size elements: rotated elements, base, pairing, scaling, each checked. Errors name the file's key. */
-PN_UNUSED static inline pn_status pn_rope_from_file(const pn_host *host, pn_file *file, uint32_t head_size, pn_rope_params *p, pn_error *err)
+/* Fill *p for heads of head_size elements: rotated elements, base, pairing, scaling, each checked. Errors name the file's key.
+ * `pairing_of_arch`: what files of the architecture use when this one's format cannot tell (a renamed architecture). */
+PN_UNUSED static inline pn_status pn_rope_from_file(const pn_host *host, pn_file *file, uint32_t head_size, const char *pairing_of_arch,
+                                                    pn_rope_params *p, pn_error *err)
 {
     pn_str pairing;
     pn_status st;
@@ -45,7 +47,7 @@ PN_UNUSED static inline pn_status pn_rope_from_file(const pn_host *host, pn_file
     p->head_size = head_size;
     if ((st = pn_role_u32_or(host, file, PN_ROLE_ROPE_DIMS, head_size, 1, head_size, &p->n_dims, err)) ||
         (st = pn_role_f32_or(host, file, PN_ROLE_ROPE_BASE, 10000.0f, 1.0, 1e12, &p->base, err)) ||
-        (st = pn_role_str_or(host, file, PN_ROLE_ROPE_PAIRING, "halves", &pairing, err)))
+        (st = pn_role_str_or(host, file, PN_ROLE_ROPE_PAIRING, pairing_of_arch, &pairing, err)))
         return st;
     if (p->n_dims % 2)
         return pn_fail(err, PN_E_FORMAT, "%u rotated elements per head (%s) are odd; an even number is wanted", (unsigned)p->n_dims,
