@@ -191,6 +191,74 @@ static void test_long_text(void **state)
     free(ids);
 }
 
+/* The definition, step by step: of all neighbours, merge the pair of the best rank, the leftmost of equals; again. */
+static size_t naive(const int32_t (*rules)[3], size_t n_rules, int32_t *ids, size_t n)
+{
+    for (;;) {
+        size_t i, r, best = n_rules, at = 0;
+        for (i = 0; i + 1 < n; i++)
+            for (r = 0; r < best; r++)
+                if (ids[i] == rules[r][0] && ids[i + 1] == rules[r][1]) {
+                    best = r;
+                    at = i;
+                }
+        if (best == n_rules)
+            return n;
+        ids[at] = rules[best][2];
+        memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
+        n--;
+    }
+}
+
+static void test_equals_definition(void **state)
+{
+    enum { RULES = 40, LENGTH = 60 };
+    static char texts[RULES][LENGTH], pairs[RULES][2 * LENGTH];
+    int32_t rules[RULES][3], got[LENGTH], want[LENGTH];
+    char text[LENGTH];
+    uint32_t seed = 1;
+    int round, i, k;
+    (void)state;
+#define RANDOM(n) ((int)((seed = seed * 1664525u + 1013904223u) >> 8) % (n))
+    for (round = 0; round < 50; round++) {
+        int n_rules = 0;
+        start(NULL);
+        while (n_rules < RULES) {
+            /* Of three letters and what was made of them. */
+            int32_t left = RANDOM(3 + n_rules), right = RANDOM(3 + n_rules);
+            left += left < 3 ? 'a' : 256 - 3;
+            right += right < 3 ? 'a' : 256 - 3;
+            if (voc.tokens[left].size + voc.tokens[right].size >= 12)
+                continue;
+            sprintf(texts[n_rules], "%s%s", voc.tokens[left].data, voc.tokens[right].data);
+            for (i = 0; (size_t)i < voc.n_tokens && strcmp(voc.tokens[i].data, texts[n_rules]); i++)
+                ;
+            if ((size_t)i < voc.n_tokens) {
+                seed++;
+                continue;
+            }
+            sprintf(pairs[n_rules], "%s %s", voc.tokens[left].data, voc.tokens[right].data);
+            add(texts[n_rules], PN_TOKEN_NORMAL);
+            merge(pairs[n_rules]);
+            rules[n_rules][0] = left;
+            rules[n_rules][1] = right;
+            rules[n_rules][2] = 256 + n_rules;
+            n_rules++;
+        }
+        opened();
+        for (i = 0; i < 50; i++) {
+            size_t n, n_want;
+            for (k = 0; k < LENGTH; k++)
+                want[k] = text[k] = (char)('a' + RANDOM(3));
+            n_want = naive(rules, RULES, want, LENGTH);
+            assert_int_equal(host.tokenizer.encode(&host.host, tok, text, LENGTH, 0, got, LENGTH, &n, &err), PN_OK);
+            assert_int_equal(n, n_want);
+            assert_memory_equal(got, want, n * sizeof *got);
+        }
+        closed();
+    }
+}
+
 /* ---- special tokens -------------------------------------------------------------------------------------------- */
 
 static void test_special_tokens(void **state)
@@ -619,6 +687,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merges_by_rank),       cmocka_unit_test(test_merges_cut_at_first_blank),
         cmocka_unit_test(test_damaged_merges),       cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_equals_definition),
         cmocka_unit_test(test_special_tokens),       cmocka_unit_test(test_start_and_end),
         cmocka_unit_test(test_damaged_vocabularies), cmocka_unit_test(test_unknown_bytes),
         cmocka_unit_test(test_broken_utf8),          cmocka_unit_test(test_sizes),

@@ -224,6 +224,12 @@ static void test_penalty(void **state)
     pn_sampler_accept(s, -1);
     pn_sampler_accept(s, 4);
     pn_sampler_destroy(s);
+    /* Punished once, however often it came: 1, 0.8. */
+    s = make(2, &o);
+    pn_sampler_accept(s, 0);
+    pn_sampler_accept(s, 0);
+    assert_int_equal(sample(s, (const float[]){ 2, 0.8f }), 0);
+    pn_sampler_destroy(s);
     /* A negative logit is multiplied. */
     o.repeat_last = 0;
     s = make(2, &o);
