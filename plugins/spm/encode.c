@@ -203,18 +203,19 @@ static pn_status emit_bytes(encoder *e, const symbol *s, pn_error *err)
     return PN_OK;
 }
 
-/* Pieces that are not to be used appear only on the way to longer ones: they are taken apart again. */
+/* Pieces that are not to be used serve only on the way to longer ones: they are taken apart again. */
 static pn_status emit_symbols(encoder *e, pn_error *err)
 {
     pn_status s = PN_OK;
     uint32_t at = 0;
     while (!s && at != NONE) {
         symbol *y = &e->symbols[at];
-        if (y->id >= 0 && y->last != NONE && e->t->vocab.types[y->id] == PN_TOKEN_UNUSED) {
+        int unused = y->id >= 0 && e->t->vocab.types[y->id] == PN_TOKEN_UNUSED;
+        if (unused && y->last != NONE) {
             part(e, y);
             continue;
         }
-        if (y->id >= 0)
+        if (y->id >= 0 && !unused)
             emit(e, y->id);
         else
             s = emit_bytes(e, y, err);

@@ -85,8 +85,22 @@ static pn_status read_ids(spm *t, pn_file *file, pn_error *err)
     return PN_OK;
 }
 
-/* Byte tokens, and what the kinds of tokens are when the file does not say. */
-static void find_kinds(spm *t)
+/* The kinds of tokens when the file does not say; bytes are found by find_bytes. */
+static void guess_kinds(spm *t)
+{
+    uint8_t *types = t->vocab.types;
+    pn_warn(t->vocab.host, "the file does not say of what kinds its tokens are (%s): bytes, start, end and unknown "
+            "token are guessed, other control tokens will look like text", PN_ROLE_TOKEN_TYPES);
+    if (t->info.unk >= 0)
+        types[t->info.unk] = PN_TOKEN_UNKNOWN;
+    if (t->info.bos >= 0)
+        types[t->info.bos] = PN_TOKEN_CONTROL;
+    if (t->info.eos >= 0)
+        types[t->info.eos] = PN_TOKEN_CONTROL;
+}
+
+/* Byte tokens; in a vocabulary that has none of that kind, those that look like one. */
+static void find_bytes(spm *t)
 {
     pn_vocab *v = &t->vocab;
     int32_t id, odd = 0, bytes = 0;
@@ -108,16 +122,6 @@ static void find_kinds(spm *t)
     if (odd)
         pn_warn(v->host, "%d tokens are said to stand for bytes, but do not read like <0x41>; taken for ordinary ones",
                 (int)odd);
-    if (v->has_types)
-        return;
-    pn_warn(v->host, "the file does not say of what kinds its tokens are (%s): bytes, start, end and unknown token are "
-            "guessed, other control tokens will look like text", PN_ROLE_TOKEN_TYPES);
-    if (t->info.unk >= 0)
-        v->types[t->info.unk] = PN_TOKEN_UNKNOWN;
-    if (t->info.bos >= 0)
-        v->types[t->info.bos] = PN_TOKEN_CONTROL;
-    if (t->info.eos >= 0)
-        v->types[t->info.eos] = PN_TOKEN_CONTROL;
 }
 
 static pn_status read_flags(spm *t, pn_file *file, const pn_tokenizer_options *options, pn_error *err)
@@ -173,7 +177,9 @@ static pn_status open_parts(const pn_host *host, pn_file *file, const pn_tokeniz
         s = read_flags(t, file, options, err);
     if (s)
         return s;
-    find_kinds(t);
+    if (!t->vocab.has_types)
+        guess_kinds(t);
+    find_bytes(t);
     s = pn_vocab_index(&t->vocab, kinds, err);
     if (!s && t->info.eot < 0)
         t->info.eot = find_end_of_turn(&t->vocab);
@@ -249,9 +255,9 @@ static pn_status decode(const void *state, int32_t id, uint32_t flags, char *byt
             bytes[0] = (char)pn_byte_token(text);
         break;
     default:
-        /* The space that was put before the text; none is put before a user-defined token. */
-        if ((flags & PN_DECODE_FIRST) && t->space_prefix && t->vocab.types[id] != PN_TOKEN_USER &&
-            text.size >= SPM_SPACE_SIZE && !memcmp(text.data, SPM_SPACE, SPM_SPACE_SIZE)) {
+        /* The space that was put before the text. None is put before a user-defined token, whose space is plain. */
+        if ((flags & PN_DECODE_FIRST) && t->space_prefix && text.size >= SPM_SPACE_SIZE &&
+            !memcmp(text.data, SPM_SPACE, SPM_SPACE_SIZE)) {
             text.data += SPM_SPACE_SIZE;
             text.size -= SPM_SPACE_SIZE;
         }
