@@ -64,6 +64,8 @@ PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
 #define pn_v_srl16(a, n) _mm512_srli_epi16(a, n)
 #define pn_v_sra16(a, n) _mm512_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm512_srli_epi32(a, n)
+#define pn_v_sll32(a, n) _mm512_slli_epi32(a, n)
+#define pn_v_sra32(a, n) _mm512_srai_epi32(a, n)
 
 PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c)
 {
