@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every SentencePiece vocabulary of tests/data/vocab, most of them damaged, comes to the right ids or to a clean error that
-says what is wrong."""
+"""Every SentencePiece vocabulary of tests/data/vocab, most of them damaged, comes to the right ids or to a clean error
+that says what is wrong."""
 import os
 import subprocess
 
