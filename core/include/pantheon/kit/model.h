@@ -134,7 +134,7 @@ PN_UNUSED static inline pn_status pn_role_as_f32(const pn_role_value *v, const c
     return PN_OK;
 }
 
-/* ---- integers ---- */
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 PN_UNUSED static inline pn_status pn_role_u32(const pn_host *host, pn_file *file, const char *role, uint32_t min,
                                               uint32_t max, uint32_t *out, pn_error *err)
@@ -184,7 +184,7 @@ PN_UNUSED static inline pn_status pn_role_layer_u32_or(const pn_host *host, pn_f
     return pn_role_as_u32(&v, role, layer, n_layers, min, max, out, err);
 }
 
-/* ---- floats ---- */
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
 
 PN_UNUSED static inline pn_status pn_role_f32(const pn_host *host, pn_file *file, const char *role, double min,
                                               double max, float *out, pn_error *err)
@@ -232,7 +232,7 @@ PN_UNUSED static inline pn_status pn_role_layer_f32_or(const pn_host *host, pn_f
     return pn_role_as_f32(&v, role, layer, n_layers, min, max, out, err);
 }
 
-/* ---- strings, bools, arrays ---- */
+/* ---- strings, bools, arrays -------------------------------------------------------------------------------------- */
 
 PN_UNUSED static inline pn_status pn_role_as_str(const pn_role_value *v, const char *role, pn_str *out, pn_error *err)
 {

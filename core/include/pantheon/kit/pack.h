@@ -2,15 +2,15 @@
  *
  * "f32" (PN_EXACT): float x[cols], zero-filled to a multiple of 16 floats.
  *
- * "i16" (PN_EXACT): 16-bit integers with one scale per chunk of 256 elements: x[k] ~ scale[k / 256] * q[k], |q| <= 32767.
- *   The column is padded with zeros to a multiple of 32 elements. Sections, each beginning at a multiple of 64 bytes, in this order:
- *     float   scale[ceil(cols / 256)]   largest |x| of the chunk / 32767 (0 for a chunk below PN_I16_TINY everywhere)
- *     float   sum32[ceil(cols / 32)]    sum of q over each 32 elements (exact: below 2^24)
- *     float   sum16[2 * ceil(cols / 32)] the same over each 16
- *     int16_t q[32 * ceil(cols / 32)]   in each group of four the order is 0, 2, 1, 3: a 32-bit word of four packed bytes b0..b3 splits
- *                                       by masks and shifts of 16-bit lanes into (b0, b2) and (b1, b3), which meet their partners
- *   |sum of 32 products w * q| < 2^31 for |w| <= 255: integer dot parts over a block of 32 are exact in 32 bits.
- *   A float sum runs over blocks in ascending order within a chunk, then over chunks in ascending order, each chunk's part times its scale.
+ * "i16" (PN_EXACT): 16-bit integers with one scale per chunk of 256 elements: x[k] ~ scale[k / 256] * q[k], |q| <=
+ * 32767. The column is padded with zeros to a multiple of 32 elements. Sections, each beginning at a multiple of 64
+ * bytes, in this order: float   scale[ceil(cols / 256)]   largest |x| of the chunk / 32767 (0 for a chunk below
+ * PN_I16_TINY everywhere) float   sum32[ceil(cols / 32)]    sum of q over each 32 elements (exact: below 2^24) float
+ * sum16[2 * ceil(cols / 32)] the same over each 16 int16_t q[32 * ceil(cols / 32)]   in each group of four the order is
+ * 0, 2, 1, 3: a 32-bit word of four packed bytes b0..b3 splits by masks and shifts of 16-bit lanes into (b0, b2) and
+ * (b1, b3), which meet their partners |sum of 32 products w * q| < 2^31 for |w| <= 255: integer dot parts over a block
+ * of 32 are exact in 32 bits. A float sum runs over blocks in ascending order within a chunk, then over chunks in
+ * ascending order, each chunk's part times its scale.
  */
 #ifndef PANTHEON_KIT_PACK_H
 #define PANTHEON_KIT_PACK_H
@@ -26,10 +26,10 @@ extern "C" {
 
 /* Where the sections of a packed "i16" column of `cols` elements begin, in bytes. */
 typedef struct pn_i16_layout {
-    size_t n32;                 /* blocks of 32 */
-    size_t n256;                /* chunks of 256, the last may be shorter */
+    size_t n32;  /* blocks of 32 */
+    size_t n256; /* chunks of 256, the last may be shorter */
     size_t scale, sum32, sum16, q;
-    size_t bytes;               /* of the whole column, a multiple of 64 */
+    size_t bytes; /* of the whole column, a multiple of 64 */
 } pn_i16_layout;
 
 PN_UNUSED static inline pn_i16_layout pn_i16_layout_of(size_t cols)

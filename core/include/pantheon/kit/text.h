@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- UTF-8 ----------------------------------------------------------------------------------------------------- */
+/* ---- UTF-8 ------------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the well-formed character at text (Unicode 15, table 3-7: no surrogates, nothing overlong), or 0 when it is
  * ill-formed or size is 0. */
@@ -66,7 +66,7 @@ PN_UNUSED static inline int pn_byte_token(pn_str text)
     return value;
 }
 
-/* ---- messages and ids ------------------------------------------------------------------------------------------ */
+/* ---- messages and ids -------------------------------------------------------------------------------------------- */
 
 /* A warning; too long ones are cut. */
 PN_UNUSED PN_PRINTF(2, 3) static inline void pn_warn(const pn_host *host, const char *format, ...)
@@ -100,7 +100,7 @@ PN_UNUSED static inline pn_status pn_role_token(const pn_host *host, pn_file *fi
     return PN_OK;
 }
 
-/* ---- the vocabulary -------------------------------------------------------------------------------------------- */
+/* ---- the vocabulary ---------------------------------------------------------------------------------------------- */
 
 #define PN_VOCAB_MOST (INT32_C(1) << 28)
 /* Bytes; longer special tokens are not looked for, as every place of a text asks for all of them. */

@@ -84,10 +84,13 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
 
-/* Ask for the bytes from `at` (not read: they may lie anywhere). */
-PN_INLINE void pn_tile_prefetch(uintptr_t at, size_t bytes)
+/* Ask for the cache lines of `bytes` bytes from `at` (not read: they may lie anywhere); returns the byte after them. A
+ * constant number of instructions, spread over the computation, so that they never fill the queue of misses. */
+PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
 {
+    PN_UNROLL
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 2);
+    return at + bytes;
 }
 
 /* One unit's integer sums: `w` against the 32 activations at q; isum[0] for a scale of 32, isum[0..1] for scales of
@@ -107,11 +110,11 @@ PN_INLINE void pn_tile_unit_dot(const pn_vi *w, const uint8_t *q, int fine, pn_v
     if (!fine) isum[0] = pn_v_add32(isum[0], isum[1]);
 }
 
-/* acc over one chunk of PN_LANES rows. */
+/* acc over one chunk of PN_LANES rows; `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
 PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, const uint8_t *q,
-                                  const float *sums)
+                                  const float *sums, uintptr_t next)
 {
-    const size_t groups = t->fine ? 2 : 1;
+    const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
     pn_vf acc = pn_v_zero_f();
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         pn_vf d[16], m[16];
@@ -119,6 +122,7 @@ PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t un
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
             pn_vi w[16 * 8];
+            if (next) next = pn_tile_prefetch(next, share);
             t->codes(rows, offset, u, w);
             PN_UNROLL
             for (size_t i = 0; i < t->span; i++) {
@@ -143,19 +147,19 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     const uint8_t *packed = (const uint8_t *)a->packed;
     const float *scale = (const float *)(packed + l.scale);
     const float *sums = (const float *)(packed + (t->fine ? l.sum16 : l.sum32));
-    const size_t ahead = PN_LANES * stride / (l.n256 ? l.n256 : 1) + 1;
+    const size_t ahead = PN_LANES * pn_tile_chunk_bytes(t);
 
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
-        uintptr_t next = (uintptr_t)row + PN_LANES * stride;
+        const uintptr_t next = (uintptr_t)row + PN_LANES * stride;
+        const int more = a->row_end - r > PN_LANES; /* the next rows come while these are computed */
         pn_vf total = pn_v_zero_f();
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            if (a->row_end - r > PN_LANES) /* the next rows come while these are computed, a chunk's share at a time */
-                pn_tile_prefetch(next + c * ahead, ahead);
-            pn_vf acc = pn_tile_chunk_one(t, rows, units, packed + l.q + c * 512, sums + c * 8 * groups);
+            pn_vf acc = pn_tile_chunk_one(t, rows, units, packed + l.q + c * 512, sums + c * 8 * groups,
+                                          more ? next + c * ahead : 0);
             total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
         }
         if (n == PN_LANES) {
