@@ -57,10 +57,35 @@ PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
 {
     return _mm256_sub_epi16(a, b);
 }
+PN_INLINE pn_vi pn_v_add16(pn_vi a, pn_vi b)
+{
+    return _mm256_add_epi16(a, b);
+}
+PN_INLINE pn_vi pn_v_mullo16(pn_vi a, pn_vi b)
+{
+    return _mm256_mullo_epi16(a, b);
+}
+PN_INLINE pn_vi pn_v_mulhi16u(pn_vi a, pn_vi b)
+{
+    return _mm256_mulhi_epu16(a, b);
+}
+PN_INLINE pn_vi pn_v_book(const int8_t *entries)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)entries));
+}
+PN_INLINE pn_vi pn_v_lookup(pn_vi book, pn_vi index)
+{
+    return _mm256_shuffle_epi8(book, index);
+}
+PN_INLINE pn_vf pn_v_bits_f(pn_vi a)
+{
+    return _mm256_castsi256_ps(a);
+}
 #define pn_v_sll16(a, n) _mm256_slli_epi16(a, n)
 #define pn_v_srl16(a, n) _mm256_srli_epi16(a, n)
 #define pn_v_sra16(a, n) _mm256_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm256_srli_epi32(a, n)
+#define pn_v_sll32(a, n) _mm256_slli_epi32(a, n)
 #define pn_v_sll32(a, n) _mm256_slli_epi32(a, n)
 #define pn_v_sra32(a, n) _mm256_srai_epi32(a, n)
 
@@ -131,6 +156,16 @@ PN_INLINE pn_vf pn_v_load_f16_n(const uint8_t *p, size_t n)
 PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p));
+}
+PN_INLINE pn_vf pn_v_load_bf16(const uint8_t *p)
+{
+    return pn_v_bits_f(pn_v_sll32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)p)), 16));
+}
+PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
+{
+    uint8_t part[16] = {0};
+    memcpy(part, p, n * 2);
+    return pn_v_load_bf16(part);
 }
 
 PN_INLINE pn_vf pn_v_half_lo(pn_vi a)

@@ -59,11 +59,39 @@ PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
 {
     return _mm512_sub_epi16(a, b);
 }
+PN_INLINE pn_vi pn_v_add16(pn_vi a, pn_vi b)
+{
+    return _mm512_add_epi16(a, b);
+}
+/* Low 16 bits of the products of 16-bit lanes; high 16 bits of the unsigned ones. */
+PN_INLINE pn_vi pn_v_mullo16(pn_vi a, pn_vi b)
+{
+    return _mm512_mullo_epi16(a, b);
+}
+PN_INLINE pn_vi pn_v_mulhi16u(pn_vi a, pn_vi b)
+{
+    return _mm512_mulhi_epu16(a, b);
+}
+/* A code book of 16 bytes, and the entry of each byte of `index`, whose bytes lie within 0..15. */
+PN_INLINE pn_vi pn_v_book(const int8_t *entries)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i_u *)entries));
+}
+PN_INLINE pn_vi pn_v_lookup(pn_vi book, pn_vi index)
+{
+    return _mm512_shuffle_epi8(book, index);
+}
+/* The same bits as floats. */
+PN_INLINE pn_vf pn_v_bits_f(pn_vi a)
+{
+    return _mm512_castsi512_ps(a);
+}
 /* Shifts of 16- and 32-bit lanes; n is a constant. */
 #define pn_v_sll16(a, n) _mm512_slli_epi16(a, n)
 #define pn_v_srl16(a, n) _mm512_srli_epi16(a, n)
 #define pn_v_sra16(a, n) _mm512_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm512_srli_epi32(a, n)
+#define pn_v_sll32(a, n) _mm512_slli_epi32(a, n)
 #define pn_v_sll32(a, n) _mm512_slli_epi32(a, n)
 #define pn_v_sra32(a, n) _mm512_srai_epi32(a, n)
 
@@ -134,6 +162,15 @@ PN_INLINE pn_vf pn_v_load_f16_n(const uint8_t *p, size_t n)
 PN_INLINE pn_vf pn_v_load_f16(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p));
+}
+PN_INLINE pn_vf pn_v_load_bf16(const uint8_t *p)
+{
+    return pn_v_bits_f(pn_v_sll32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i_u *)p)), 16));
+}
+PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
+{
+    return pn_v_bits_f(
+        pn_v_sll32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p)), 16));
 }
 
 /* Half in the low or high 16 bits of each 32-bit lane -> float. */
