@@ -1,4 +1,5 @@
-/* The mistral architecture (Jiang et al. 2023, arXiv:2310.06825): llama's layers with a sliding window over the keys. */
+/* The mistral architecture (Jiang et al. 2023, arXiv:2310.06825): llama's layers with a sliding window over the keys.
+ */
 #include <pantheon/kit/decoder.h>
 
 static pn_status configure(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
@@ -15,9 +16,14 @@ static pn_status build(const pn_host *host, pn_plan *plan, const void *params, p
 
 static pn_status start(const pn_host *host, pn_error *err)
 {
-    static const char *const names[] = { "mistral" };
-    static const pn_arch arch = { .struct_size = sizeof arch, .n_names = 1, .names = names, .summary = "mistral, with a sliding window",
-                                  .configure = configure, .build = build, .release = pn_decoder_release };
+    static const char *const names[] = {"mistral"};
+    static const pn_arch arch = {.struct_size = sizeof arch,
+                                 .n_names = 1,
+                                 .names = names,
+                                 .summary = "mistral, with a sliding window",
+                                 .configure = configure,
+                                 .build = build,
+                                 .release = pn_decoder_release};
     return pn_host_register_arch(host, &arch, err);
 }
 

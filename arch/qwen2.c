@@ -1,4 +1,5 @@
-/* The qwen2 architecture (Yang et al. 2024, arXiv:2407.10671): llama's layers, with a bias on queries, keys and values. */
+/* The qwen2 architecture (Yang et al. 2024, arXiv:2407.10671): llama's layers, with a bias on queries, keys and values.
+ */
 #include <pantheon/kit/decoder.h>
 
 static pn_status configure(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
@@ -22,9 +23,14 @@ static pn_status build(const pn_host *host, pn_plan *plan, const void *params, p
 
 static pn_status start(const pn_host *host, pn_error *err)
 {
-    static const char *const names[] = { "qwen2" };
-    static const pn_arch arch = { .struct_size = sizeof arch, .n_names = 1, .names = names, .summary = "qwen2",
-                                  .configure = configure, .build = build, .release = pn_decoder_release };
+    static const char *const names[] = {"qwen2"};
+    static const pn_arch arch = {.struct_size = sizeof arch,
+                                 .n_names = 1,
+                                 .names = names,
+                                 .summary = "qwen2",
+                                 .configure = configure,
+                                 .build = build,
+                                 .release = pn_decoder_release};
     return pn_host_register_arch(host, &arch, err);
 }
 

@@ -58,7 +58,7 @@ static void slot_clear(slot *s)
     memset(s, 0, sizeof *s);
 }
 
-/* ---- making, copying -------------------------------------------------------------------------------------------- */
+/* ---- making, copying --------------------------------------------------------------------------------------------- */
 
 pn_status pn_config_create(pn_config **out, pn_error *err)
 {
@@ -169,7 +169,7 @@ pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *er
     return PN_OK;
 }
 
-/* ---- setting ---------------------------------------------------------------------------------------------------- */
+/* ---- setting ----------------------------------------------------------------------------------------------------- */
 
 /* The current folder, or NULL with `err` filled. */
 static char *current_folder(const char *path, const char *where, pn_error *err)
@@ -338,7 +338,7 @@ pn_status pn_config_set(pn_config *config, const char *name, const char *text, p
     return pn_config_set_origin(config, name, text, PN_ORIGIN_COMMAND, err);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 const char *pn_config_text(const pn_config *config, const char *section, const char *name)
 {

@@ -6,7 +6,7 @@
 #include <pantheon/pantheon.h>
 #include <stdbool.h>
 
-/* ---- for the rest of the core ----------------------------------------------------------------------------------- */
+/* ---- for the rest of the core ------------------------------------------------------------------------------------ */
 
 /* A copy that shares nothing with the original. */
 pn_status pn_config_clone(const pn_config *config, pn_config **out, pn_error *err);
@@ -16,7 +16,7 @@ size_t pn_config_bias(const pn_config *config, const int32_t **ids, const float 
 /* [runtime] and other yes/no keys: pn_config_int gives 1 or 0. A number left empty (seed), or a word in place of a
  * number (spin = auto): pn_config_int gives -1. */
 
-/* ---- the table of keys (config_keys.c) -------------------------------------------------------------------------- */
+/* ---- the table of keys (config_keys.c) --------------------------------------------------------------------------- */
 
 typedef enum pn_key_type {
     PN_KEY_BOOL,   /* true false yes no on off 1 0; kept as true or false */
@@ -68,7 +68,7 @@ pn_status pn_key_unknown(const char *section, const char *key, const char *where
 bool pn_key_parse_int(const char *text, int64_t *out);
 bool pn_key_parse_float(const char *text, double *out);
 
-/* ---- the store (config.c) --------------------------------------------------------------------------------------- */
+/* ---- the store (config.c) ---------------------------------------------------------------------------------------- */
 
 typedef struct pn_config_put_args {
     const char *section, *key, *value;
@@ -86,7 +86,7 @@ void pn_config_swap(pn_config *a, pn_config *b);
  * on failure. */
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err);
 
-/* ---- the INI reader (config_read.c) ----------------------------------------------------------------------------- */
+/* ---- the INI reader (config_read.c) ------------------------------------------------------------------------------ */
 
 typedef struct pn_ini_line {
     const char *section; /* "" before the first section */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define TEXT_(s, k, t, f, v, r, h)                                                         \
     {                                                                                      \
@@ -156,7 +156,7 @@ size_t pn_key_find(const char *section, const char *key)
     return SIZE_MAX;
 }
 
-/* ---- words for people ------------------------------------------------------------------------------------------- */
+/* ---- words for people -------------------------------------------------------------------------------------------- */
 
 const char *pn_key_range(const pn_key *key, char *text, size_t capacity)
 {
@@ -293,7 +293,7 @@ pn_status pn_key_unknown(const char *section, const char *key, const char *where
                    shown(key), key, section, nearest->key, nearest->rest ? nearest->rest : "", nearest->section);
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* A whole number of any size. */
 static bool is_integer(const char *text)

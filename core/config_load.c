@@ -32,7 +32,7 @@ typedef struct text {
 
 static pn_status load_text(load *l, const char *name, const char *bytes, size_t size, pn_error *err);
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 /* All of an open file, or NULL with `err` filled. */
 static char *read_fd(load *l, int fd, const char *path, size_t *size, pn_error *err)
@@ -109,7 +109,7 @@ static pn_status load_file(load *l, const char *path, pn_error *err)
     return status;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static pn_status include(text *t, const char *value, pn_error *err)
 {
@@ -176,7 +176,7 @@ static pn_status load_text(load *l, const char *name, const char *bytes, size_t 
     return status;
 }
 
-/* ---- all or nothing --------------------------------------------------------------------------------------------- */
+/* ---- all or nothing ---------------------------------------------------------------------------------------------- */
 
 static pn_status load_whole(pn_config *config, const char *name, const char *bytes, size_t size, pn_error *err)
 {

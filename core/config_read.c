@@ -45,7 +45,7 @@ static pn_status fail_at(reader *r, size_t line, const char *at, const char *tex
     return PN_E_CONFIG;
 }
 
-/* ---- encoding --------------------------------------------------------------------------------------------------- */
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 /* Length of the UTF-8 sequence at p, 0 when it is not one (overlong, surrogate, past U+10FFFF, cut). */
 static size_t utf8_length(const unsigned char *p, size_t left)
@@ -107,7 +107,7 @@ static pn_status check_encoding(reader *r, const char *text, size_t size)
     return PN_OK;
 }
 
-/* ---- quotes ----------------------------------------------------------------------------------------------------- */
+/* ---- quotes ------------------------------------------------------------------------------------------------------ */
 
 static size_t put_utf8(char *out, uint32_t c)
 {
@@ -190,7 +190,7 @@ static const char *unquote(char *value, bool *quoted)
     return NULL;
 }
 
-/* ---- what inih must not decide ---------------------------------------------------------------------------------- */
+/* ---- what inih must not decide ----------------------------------------------------------------------------------- */
 
 static char *keep(reader *r, const char *text, size_t size)
 {
@@ -249,7 +249,7 @@ static pn_status scan(reader *r)
     return PN_OK;
 }
 
-/* ---- inih ------------------------------------------------------------------------------------------------------- */
+/* ---- inih -------------------------------------------------------------------------------------------------------- */
 
 static char *next_line(char *line, int capacity, void *arg)
 {

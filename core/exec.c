@@ -1,4 +1,5 @@
-/* Runs a scheduled plan: one OpenMP parallel region per evaluation, threads claim pieces of each phase and meet at a barrier. */
+/* Runs a scheduled plan: one OpenMP parallel region per evaluation, threads claim pieces of each phase and meet at a
+ * barrier. */
 #include "exec.h"
 
 #include "alloc.h"
@@ -6,9 +7,12 @@
 #include <inttypes.h>
 #include <omp.h>
 
-static size_t round64(size_t n) { return (n + 63) & ~(size_t)63; }
+static size_t round64(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
 
-/* ---- creation ---------------------------------------------------------------------------------------------------------- */
+/* ---- creation ---------------------------------------------------------------------------------------------------- */
 
 static size_t scratch_for(const pn_exec *ex)
 {
@@ -17,21 +21,24 @@ static size_t scratch_for(const pn_exec *ex)
         const pn_linear_run *l = &ex->linears[i];
         size_t cols = (size_t)ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q.cols, n = cols * sizeof(float);
         size_t columns = ex->batch;
-        if (l->kernel && l->kernel->max_columns && columns > l->kernel->max_columns)
-            columns = l->kernel->max_columns;
-        if (l->kernel)
-            n = l->kernel->scratch_bytes ? l->kernel->scratch_bytes(cols, columns) : 0;
+        if (l->kernel && l->kernel->max_columns && columns > l->kernel->max_columns) columns = l->kernel->max_columns;
+        if (l->kernel) n = l->kernel->scratch_bytes ? l->kernel->scratch_bytes(cols, columns) : 0;
         most = n > most ? n : most;
     }
     for (uint32_t i = 0; i < ex->plan->n_nodes; i++) {
         const pn_plan_node *n = &ex->plan->nodes[i];
-        if (n->kind != PN_OP_CUSTOM || !n->op->scratch_bytes)
-            continue;
-        uint32_t widths[PN_NODE_INPUTS] = { 0 };
-        for (uint32_t k = 0; k < n->n_inputs; k++)
-            widths[k] = ex->plan->values[n->inputs[k]].width;
-        pn_op_call call = { .struct_size = sizeof call, .op = n->op->name, .layer = n->layer, .inputs = n->inputs, .n_inputs = n->n_inputs,
-                            .weights = n->weights, .n_weights = n->n_weights, .params = n->params, .params_size = n->params_size };
+        if (n->kind != PN_OP_CUSTOM || !n->op->scratch_bytes) continue;
+        uint32_t widths[PN_NODE_INPUTS] = {0};
+        for (uint32_t k = 0; k < n->n_inputs; k++) widths[k] = ex->plan->values[n->inputs[k]].width;
+        pn_op_call call = {.struct_size = sizeof call,
+                           .op = n->op->name,
+                           .layer = n->layer,
+                           .inputs = n->inputs,
+                           .n_inputs = n->n_inputs,
+                           .weights = n->weights,
+                           .n_weights = n->n_weights,
+                           .params = n->params,
+                           .params_size = n->params_size};
         size_t bytes = n->op->scratch_bytes(&call, widths);
         most = bytes > most ? bytes : most;
     }
@@ -51,16 +58,22 @@ static pn_status prepare_custom(pn_exec *ex, pn_error *err)
     for (size_t i = 0; i < n; i++) {
         const pn_plan_node *node = &ex->plan->nodes[i];
         pn_op_args *a = &ex->custom[i];
-        if (node->kind != PN_OP_CUSTOM)
-            continue;
+        if (node->kind != PN_OP_CUSTOM) continue;
         for (uint32_t k = 0; k < node->n_inputs; k++)
             ex->custom_widths[i * PN_NODE_INPUTS + k] = ex->plan->values[node->inputs[k]].width;
         for (uint32_t k = 0; k < node->n_weights; k++)
-            ex->custom_weights[i * PN_NODE_WEIGHTS + k] = node->weights[k] ? &ex->plan->weights[node->weights[k]].q : NULL;
-        *a = (pn_op_args){ .struct_size = sizeof *a, .n_inputs = node->n_inputs, .inputs = ex->custom_inputs + i * PN_NODE_INPUTS,
-                           .input_widths = ex->custom_widths + i * PN_NODE_INPUTS, .output_width = ex->plan->values[node->output].width,
-                           .n_weights = node->n_weights, .weights = ex->custom_weights + i * PN_NODE_WEIGHTS, .params = node->params,
-                           .params_size = node->params_size, .layer = node->layer };
+            ex->custom_weights[i * PN_NODE_WEIGHTS + k] =
+                node->weights[k] ? &ex->plan->weights[node->weights[k]].q : NULL;
+        *a = (pn_op_args){.struct_size = sizeof *a,
+                          .n_inputs = node->n_inputs,
+                          .inputs = ex->custom_inputs + i * PN_NODE_INPUTS,
+                          .input_widths = ex->custom_widths + i * PN_NODE_INPUTS,
+                          .output_width = ex->plan->values[node->output].width,
+                          .n_weights = node->n_weights,
+                          .weights = ex->custom_weights + i * PN_NODE_WEIGHTS,
+                          .params = node->params,
+                          .params_size = node->params_size,
+                          .layer = node->layer};
         if (node->op->state_bytes)
             a->state = (void *const *)(ex->kv->states + (size_t)node->cache * (size_t)ex->kv->n_sequences);
     }
@@ -70,8 +83,7 @@ static pn_status prepare_custom(pn_exec *ex, pn_error *err)
 static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_error *err)
 {
     pn_status st = pn_exec_schedule(ex, precision, err);
-    if (st)
-        return st;
+    if (st) return st;
     ex->ropes = pn_calloc(ex->plan->n_ropes, sizeof *ex->ropes);
     ex->selected = pn_calloc(ex->batch, sizeof *ex->selected);
     ex->tiles = pn_calloc(ex->batch, sizeof *ex->tiles);
@@ -80,11 +92,10 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
     if (!ex->ropes || !ex->selected || !ex->tiles || !ex->selected_positions || !ex->selected_sequences)
         return pn_fail(err, PN_E_NOMEM, "no memory for a batch of %zu tokens", ex->batch);
     for (uint32_t i = 0; i < ex->n_items; i++) {
-        if (ex->items[i].kind != PN_ITEM_ROPE_TABLE)
-            continue;
-        st = pn_rope_table_init(&ex->ropes[ex->items[i].index], ex->plan, &ex->plan->nodes[ex->items[i].node], context, ex->batch, err);
-        if (st)
-            return st;
+        if (ex->items[i].kind != PN_ITEM_ROPE_TABLE) continue;
+        st = pn_rope_table_init(&ex->ropes[ex->items[i].index], ex->plan, &ex->plan->nodes[ex->items[i].node], context,
+                                ex->batch, err);
+        if (st) return st;
     }
     if (ex->arena_bytes > SIZE_MAX / 2 / ex->batch)
         return pn_fail(err, PN_E_RANGE, "a batch of %zu tokens is too large", ex->batch);
@@ -96,18 +107,17 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
     ex->scratch_bytes = scratch_for(ex);
     ex->scratch = pn_alloc_aligned(64, ex->scratch_bytes * ex->n_threads);
     if (!ex->scratch)
-        return pn_fail(err, PN_E_NOMEM, "no memory for %" PRIu32 " times %zu bytes of scratch", ex->n_threads, ex->scratch_bytes);
-    if ((st = pn_partials_init(&ex->partials, ex->plan, context, err)))
-        return st;
+        return pn_fail(err, PN_E_NOMEM, "no memory for %" PRIu32 " times %zu bytes of scratch", ex->n_threads,
+                       ex->scratch_bytes);
+    if ((st = pn_partials_init(&ex->partials, ex->plan, context, err))) return st;
     return prepare_custom(ex, err);
 }
 
-pn_status pn_exec_create(const pn_plan *plan, pn_kv *kv, uint32_t precision, int32_t context, size_t batch, uint32_t n_threads, uint32_t spin,
-                         pn_exec **out, pn_error *err)
+pn_status pn_exec_create(const pn_plan *plan, pn_kv *kv, uint32_t precision, int32_t context, size_t batch,
+                         uint32_t n_threads, uint32_t spin, pn_exec **out, pn_error *err)
 {
     pn_exec *ex = pn_alloc_aligned(64, round64(sizeof *ex));
-    if (!ex)
-        return pn_fail(err, PN_E_NOMEM, "no memory for a session");
+    if (!ex) return pn_fail(err, PN_E_NOMEM, "no memory for a session");
     memset(ex, 0, sizeof *ex);
     ex->plan = plan;
     ex->kv = kv;
@@ -116,22 +126,17 @@ pn_status pn_exec_create(const pn_plan *plan, pn_kv *kv, uint32_t precision, int
     ex->batch = batch;
     ex->spin = spin;
     pn_status st = prepare(ex, precision, context, err);
-    if (st)
-        pn_exec_destroy(ex);
-    else
-        *out = ex;
+    if (st) pn_exec_destroy(ex);
+    else *out = ex;
     return st;
 }
 
 void pn_exec_destroy(pn_exec *ex)
 {
-    if (!ex)
-        return;
+    if (!ex) return;
     if (ex->ropes)
-        for (uint32_t i = 0; i < ex->plan->n_ropes; i++)
-            pn_rope_table_free(&ex->ropes[i]);
-    if (ex->arena)
-        pn_pages_free(ex->arena, ex->arena_bytes + 64);
+        for (uint32_t i = 0; i < ex->plan->n_ropes; i++) pn_rope_table_free(&ex->ropes[i]);
+    if (ex->arena) pn_pages_free(ex->arena, ex->arena_bytes + 64);
     pn_free_aligned(ex->scratch);
     pn_free(ex->ropes);
     pn_free(ex->selected);
@@ -150,13 +155,12 @@ void pn_exec_destroy(pn_exec *ex)
     pn_free_aligned(ex);
 }
 
-/* ---- token phases ------------------------------------------------------------------------------------------------------ */
+/* ---- token phases ------------------------------------------------------------------------------------------------ */
 
 static void fail(pn_exec *ex, pn_status st)
 {
     int32_t none = 0;
-    if (st)
-        atomic_compare_exchange_strong(&ex->failed, &none, st);
+    if (st) atomic_compare_exchange_strong(&ex->failed, &none, st);
 }
 
 static void embed(const pn_exec *ex, const pn_plan_node *n, size_t t)
@@ -177,7 +181,8 @@ static void run_rope(const pn_exec *ex, const pn_plan_node *n, size_t t, const f
     const pn_rope_params *p = &n->p.rope;
     size_t token = ex->plan->values[n->output].selected ? ex->selected[t] : t;
     memcpy(y, x, width * sizeof *y);
-    ex->ops->rope(y, width / p->head_size, p->head_size, p->n_dims, p->pairing, r->cosine + token * r->n_pairs, r->sine + token * r->n_pairs);
+    ex->ops->rope(y, width / p->head_size, p->head_size, p->n_dims, p->pairing, r->cosine + token * r->n_pairs,
+                  r->sine + token * r->n_pairs);
 }
 
 /* One operation for one token. */
@@ -201,8 +206,7 @@ static pn_status run_node(const pn_exec *ex, uint32_t index, size_t t, uint32_t 
     case PN_OP_ROPE: run_rope(ex, n, t, a, y, width); break;
     case PN_OP_SLICE: memcpy(y, a + n->p.slice.begin, width * sizeof *y); break;
     case PN_OP_SELECT:
-        if (!ex->plan->values[n->inputs[0]].selected)
-            a = pn_exec_row(ex, n->inputs[0], ex->selected[t]);
+        if (!ex->plan->values[n->inputs[0]].selected) a = pn_exec_row(ex, n->inputs[0], ex->selected[t]);
         memcpy(y, a, width * sizeof *y);
         break;
     case PN_OP_CUSTOM: {
@@ -222,29 +226,27 @@ static void token_items(pn_exec *ex, const pn_phase *ph, size_t t, uint32_t thre
         const pn_item *it = &ex->items[ph->first + i];
         const pn_plan_node *n = &ex->plan->nodes[it->node];
         switch (it->kind) {
-        case PN_ITEM_NODE:
-            fail(ex, run_node(ex, it->node, t, thread, scratch));
-            break;
+        case PN_ITEM_NODE: fail(ex, run_node(ex, it->node, t, thread, scratch)); break;
         case PN_ITEM_PACK: {
             const pn_buffer *b = &ex->buffers[it->index];
-            b->packing->pack(pn_exec_row(ex, b->value, t), ex->plan->values[b->value].width, pn_exec_data(ex, it->index) + t * b->bytes);
+            b->packing->pack(pn_exec_row(ex, b->value, t), ex->plan->values[b->value].width,
+                             pn_exec_data(ex, it->index) + t * b->bytes);
             break;
         }
         case PN_ITEM_STORE:
             pn_kv_store(ex->kv, ex->ops, n->cache, ex->sequences[t], ex->positions[t], pn_exec_row(ex, n->inputs[1], t),
                         pn_exec_row(ex, n->inputs[2], t));
             break;
-        case PN_ITEM_ROPE_TABLE:
-            pn_rope_table_fill(&ex->ropes[it->index], t, ex->positions[t]);
-            break;
+        case PN_ITEM_ROPE_TABLE: pn_rope_table_fill(&ex->ropes[it->index], t, ex->positions[t]); break;
         }
     }
 }
 
-/* ---- row phases --------------------------------------------------------------------------------------------------------- */
+/* ---- row phases -------------------------------------------------------------------------------------------------- */
 
 /* A type without a kernel: each row is unpacked to floats and multiplied with every column. Slow and exact. */
-static void dequantize_and_dot(const pn_exec *ex, const pn_plan_node *n, size_t begin, size_t end, size_t columns, float *row)
+static void dequantize_and_dot(const pn_exec *ex, const pn_plan_node *n, size_t begin, size_t end, size_t columns,
+                               float *row)
 {
     const pn_qweight *w = &ex->plan->weights[n->weights[0]].q;
     for (size_t r = begin; r < end; r++) {
@@ -264,10 +266,17 @@ static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t e
     } else {
         size_t most = l->kernel->max_columns ? l->kernel->max_columns : columns, stride = ex->buffers[l->packed].bytes;
         for (size_t c = 0; c < columns; c += most) {
-            pn_matmul_args a = { .struct_size = sizeof a, .weight = w, .row_begin = begin, .row_end = end,
-                                 .packed = pn_exec_data(ex, l->packed) + c * stride, .packed_stride = stride,
-                                 .columns = columns - c < most ? columns - c : most, .out = pn_exec_row(ex, n->output, c),
-                                 .out_stride = (size_t)w->rows, .scratch = scratch, .scratch_bytes = ex->scratch_bytes };
+            pn_matmul_args a = {.struct_size = sizeof a,
+                                .weight = w,
+                                .row_begin = begin,
+                                .row_end = end,
+                                .packed = pn_exec_data(ex, l->packed) + c * stride,
+                                .packed_stride = stride,
+                                .columns = columns - c < most ? columns - c : most,
+                                .out = pn_exec_row(ex, n->output, c),
+                                .out_stride = (size_t)w->rows,
+                                .scratch = scratch,
+                                .scratch_bytes = ex->scratch_bytes};
             fail(ex, l->kernel->matmul(&a));
         }
     }
@@ -291,7 +300,7 @@ static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end,
     }
 }
 
-/* ---- phases and threads -------------------------------------------------------------------------------------------------- */
+/* ---- phases and threads ------------------------------------------------------------------------------------------ */
 
 static size_t phase_units(const pn_exec *ex, const pn_phase *ph, size_t columns)
 {
@@ -307,13 +316,12 @@ static size_t phase_units(const pn_exec *ex, const pn_phase *ph, size_t columns)
 
 static void attention_unit(const pn_exec *ex, const pn_plan_node *n, size_t unit, void *scratch)
 {
-    uint32_t chunk = (uint32_t)(unit % ex->n_chunks), head = (uint32_t)(unit / ex->n_chunks % n->p.attention.n_kv_heads);
+    uint32_t chunk = (uint32_t)(unit % ex->n_chunks),
+             head = (uint32_t)(unit / ex->n_chunks % n->p.attention.n_kv_heads);
     /* Late tiles see the most keys: long pieces first. */
     uint32_t tile = (uint32_t)(ex->n_tiles - 1 - unit / ex->n_chunks / n->p.attention.n_kv_heads);
-    if (ex->n_chunks == 1)
-        pn_exec_attention(ex, n, tile, head, scratch);
-    else
-        pn_exec_attention_chunk(ex, n, tile, head, chunk, scratch);
+    if (ex->n_chunks == 1) pn_exec_attention(ex, n, tile, head, scratch);
+    else pn_exec_attention_chunk(ex, n, tile, head, chunk, scratch);
 }
 
 static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t team)
@@ -321,7 +329,8 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
     const pn_item *it = &ex->items[ph->first];
     const pn_plan_node *n = &ex->plan->nodes[it->node];
     unsigned char *scratch = ex->scratch + thread * ex->scratch_bytes;
-    size_t columns = ph->selected ? ex->n_selected : ex->n_tokens, units = phase_units(ex, ph, columns), grain = 1, b, e;
+    size_t columns = ph->selected ? ex->n_selected : ex->n_tokens, units = phase_units(ex, ph, columns), grain = 1, b,
+           e;
     if (ph->kind == PN_PHASE_TOKENS) {
         grain = units / (team * 4u);
         grain = grain < 1 ? 1 : grain > 16 ? 16 : grain;
@@ -329,15 +338,11 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
     while (pn_work_claim(&ex->work, units, grain, &b, &e)) {
         switch (ph->kind) {
         case PN_PHASE_TOKENS:
-            for (size_t t = b; t < e; t++)
-                token_items(ex, ph, t, thread, scratch);
+            for (size_t t = b; t < e; t++) token_items(ex, ph, t, thread, scratch);
             break;
-        case PN_PHASE_ROWS:
-            row_units(ex, ph, b, e, columns, scratch);
-            break;
+        case PN_PHASE_ROWS: row_units(ex, ph, b, e, columns, scratch); break;
         case PN_PHASE_ATTENTION:
-            for (size_t u = b; u < e; u++)
-                attention_unit(ex, n, u, scratch);
+            for (size_t u = b; u < e; u++) attention_unit(ex, n, u, scratch);
             break;
         case PN_PHASE_UNITS: {
             pn_op_args args = ex->custom[it->node];
@@ -355,8 +360,7 @@ static void between_phases(void *arg)
 {
     pn_exec *ex = arg;
     atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
-    if (ex->cancelled && ex->cancelled(ex->cancelled_arg))
-        fail(ex, PN_E_CANCELLED);
+    if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED);
     ex->stop = atomic_load(&ex->failed) != 0;
 }
 
@@ -368,7 +372,7 @@ static void run_thread(pn_exec *ex, uint32_t thread, uint32_t team)
     }
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------------------ */
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 static void set_batch(pn_exec *ex, const uint8_t *wants)
 {
@@ -383,19 +387,19 @@ static void set_batch(pn_exec *ex, const uint8_t *wants)
             ex->selected[ex->n_selected++] = (uint32_t)t;
         }
         last_position = ex->positions[t] > last_position ? ex->positions[t] : last_position;
-        if (last && last->n < PN_TILE_TOKENS && ex->sequences[t] == ex->sequences[t - 1] && ex->positions[t] == ex->positions[t - 1] + 1)
+        if (last && last->n < PN_TILE_TOKENS && ex->sequences[t] == ex->sequences[t - 1] &&
+            ex->positions[t] == ex->positions[t - 1] + 1)
             last->n++;
-        else
-            ex->tiles[ex->n_tiles++] = (pn_tile){ .first = (uint32_t)t, .n = 1 };
+        else ex->tiles[ex->n_tiles++] = (pn_tile){.first = (uint32_t)t, .n = 1};
     }
-    ex->n_chunks = ex->partials.memory && ex->n_tokens <= PN_SPLIT_TOKENS ? (size_t)last_position / PN_CHUNK_KEYS + 1 : 1;
+    ex->n_chunks =
+        ex->partials.memory && ex->n_tokens <= PN_SPLIT_TOKENS ? (size_t)last_position / PN_CHUNK_KEYS + 1 : 1;
     for (uint32_t i = 0; i < ex->partials.n_pending; i++)
         atomic_store_explicit(&ex->partials.pending[i], (uint32_t)ex->n_chunks, memory_order_relaxed);
     for (uint32_t i = 0; i < ex->plan->n_nodes; i++) {
         const pn_plan_node *n = &ex->plan->nodes[i];
         pn_op_args *a = &ex->custom[i];
-        if (n->kind != PN_OP_CUSTOM)
-            continue;
+        if (n->kind != PN_OP_CUSTOM) continue;
         int selected = ex->plan->values[n->output].selected;
         for (uint32_t k = 0; k < n->n_inputs; k++)
             ex->custom_inputs[(size_t)i * PN_NODE_INPUTS + k] = pn_exec_row(ex, n->inputs[k], 0);
@@ -406,8 +410,8 @@ static void set_batch(pn_exec *ex, const uint8_t *wants)
     }
 }
 
-pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_t *positions, const int32_t *sequences, const uint8_t *wants,
-                      float *logits, pn_error *err)
+pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_t *positions, const int32_t *sequences,
+                      const uint8_t *wants, float *logits, pn_error *err)
 {
     ex->n_tokens = n;
     ex->tokens = tokens;
@@ -427,7 +431,7 @@ pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_
         run_thread(ex, thread, team);
     }
     pn_status st = atomic_load(&ex->failed);
-    if (st == PN_E_CANCELLED)
-        return pn_fail(err, st, "the evaluation was cancelled");
-    return st ? pn_fail(err, st, "an operation or kernel failed with status %d (%s)", (int)st, pn_status_name(st)) : PN_OK;
+    if (st == PN_E_CANCELLED) return pn_fail(err, st, "the evaluation was cancelled");
+    return st ? pn_fail(err, st, "an operation or kernel failed with status %d (%s)", (int)st, pn_status_name(st))
+              : PN_OK;
 }

@@ -31,7 +31,7 @@ struct pn_file {
     pn_table tensors;               /* name -> pn_tensor */
 };
 
-/* ---- memory of the file ---- */
+/* ---- memory of the file ------------------------------------------------------------------------------------------ */
 
 static void *arena_alloc(pn_file *file, size_t count, size_t size)
 {
@@ -69,7 +69,7 @@ pn_status pn_file_alloc(pn_file *file, size_t count, size_t size, void **out, pn
     return PN_OK;
 }
 
-/* ---- slots of the format plugin ---- */
+/* ---- slots of the format plugin ---------------------------------------------------------------------------------- */
 
 /* A name from a file, cut for messages. */
 #define SHOWN(s) ((s).size > 200 ? 200 : (int)(s).size), ((s).size ? (s).data : "")
@@ -140,7 +140,7 @@ pn_status pn_file_value_get(const pn_file *file, pn_str key, const pn_value **ou
     return PN_OK;
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 /* What the first bytes are, for people who opened the wrong file: "89 50 4e 47 ('.PNG')". */
 static void first_bytes(const pn_source_info *info, char *text, size_t capacity)
@@ -282,7 +282,7 @@ void pn_file_destroy(pn_file *file)
     pn_free(file);
 }
 
-/* ---- questions ---- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 const char *pn_file_path(const pn_file *file) { return pn_source_name(file->source); }
 const char *pn_file_format(const pn_file *file) { return file->format->name; }
@@ -398,7 +398,7 @@ pn_status pn_file_tensor_neutral(pn_file *file, const char *neutral, const pn_te
     return PN_OK;
 }
 
-/* ---- before the weights are read ---- */
+/* ---- before the weights are read --------------------------------------------------------------------------------- */
 
 pn_status pn_file_prepare(pn_file *file, pn_error *err)
 {

@@ -165,10 +165,10 @@ static pn_status host_plan_op(const pn_host *host, pn_plan *plan, const pn_op_ca
     return pn_plan_add_op(plan, call, out, err);
 }
 
-static pn_status host_plan_output(const pn_host *host, pn_plan *plan, pn_val value, pn_error *err)
+static pn_status host_plan_output(const pn_host *host, pn_plan *plan, pn_val value, uint32_t kind, pn_error *err)
 {
     (void)host;
-    return pn_plan_set_output(plan, value, err);
+    return pn_plan_set_output(plan, value, kind, err);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */

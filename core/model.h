@@ -9,10 +9,10 @@ struct pn_model {
     pn_file *file;
     int owns_file;
     pn_plan *plan;
-    char *arch;                 /* as the file calls it */
-    int32_t vocab;              /* logits per token */
-    int32_t n_tokens;           /* ids the embedding has rows for */
-    int32_t context;            /* trained for, or 0 */
+    char *arch;       /* as the file calls it */
+    int32_t vocab;    /* logits per token */
+    int32_t n_tokens; /* ids the embedding has rows for */
+    int32_t context;  /* trained for, or 0 */
 };
 
 #endif

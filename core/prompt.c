@@ -28,7 +28,7 @@ struct pn_prompt {
 
 static const char *const roles[3] = { "system", "user", "assistant" };
 
-/* ---- rendered text --------------------------------------------------------------------------------------------- */
+/* ---- rendered text ----------------------------------------------------------------------------------------------- */
 
 typedef struct piece {
     size_t end;                 /* in the text; it begins where the one before ends */
@@ -83,7 +83,7 @@ static void rendering_free(rendering *r)
     pn_free(r->pieces);
 }
 
-/* ---- control tokens in markup ---------------------------------------------------------------------------------- */
+/* ---- control tokens in markup ------------------------------------------------------------------------------------ */
 
 static pn_status add_marker(pn_prompt *p, size_t *room, int32_t id, pn_error *err)
 {
@@ -142,7 +142,7 @@ static int32_t first_marker(const pn_prompt *p, const char *text)
     return -1;
 }
 
-/* ---- rendering to tokens --------------------------------------------------------------------------------------- */
+/* ---- rendering to tokens ----------------------------------------------------------------------------------------- */
 
 typedef struct output {
     const pn_prompt *p;
@@ -240,7 +240,8 @@ static pn_status render(const pn_prompt *p, const pn_message *messages, size_t n
                         rendering *r, pn_error *err)
 {
     if (p->type)
-        return p->type->render(p->host, p->source, messages, n, first, add_generation, collect, r, err);
+        return p->type->render(p->host, p->source, messages, sizeof *messages, n, first, add_generation, collect, r,
+                               err);
     return render_strings(p, messages, n, first, add_generation, r, err);
 }
 
@@ -285,7 +286,7 @@ const char *pn_prompt_name(const pn_prompt *p)
     return p->type ? p->type->name : "role strings";
 }
 
-/* ---- choosing the template ------------------------------------------------------------------------------------- */
+/* ---- choosing the template --------------------------------------------------------------------------------------- */
 
 /* Role strings, if any is given. */
 static int take_strings(pn_prompt *p, const pn_config *config)

@@ -6,12 +6,12 @@
 
 /* One registered thing. `item` is the host's full-size copy of the plugin's struct (pn_quant, pn_kernel, ...). */
 typedef struct pn_reg_entry {
-    uint32_t kind;              /* PN_KIND_* */
-    uint32_t plugin;            /* index for pn_runtime_plugin */
+    uint32_t kind;   /* PN_KIND_* */
+    uint32_t plugin; /* index for pn_runtime_plugin */
     const char *name;
     const void *item;
-    const pn_host *host;        /* the table given to the plugin that registered it */
-    int usable;                 /* CPU features present */
+    const pn_host *host; /* the table given to the plugin that registered it */
+    int usable;          /* CPU features present */
 } pn_reg_entry;
 
 /* Entry number `index` of a kind (PN_KIND_*), in registration order; NULL past the end. */

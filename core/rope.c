@@ -7,7 +7,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* YaRN, "NTK by parts": the pair at which a wavelength makes `turns` turns within the original context (arXiv:2309.00071, section 3.2). */
+/* YaRN, "NTK by parts": the pair at which a wavelength makes `turns` turns within the original context
+ * (arXiv:2309.00071, section 3.2). */
 static double yarn_pair(const pn_rope_params *p, double turns)
 {
     return p->n_dims * log(p->original_context / (turns * 2 * pi)) / (2 * log((double)p->base));
@@ -23,11 +24,11 @@ static void yarn(const pn_rope_params *p, double *frequency, double *magnitude)
         double keep = (1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp)) * (double)p->ext_factor;
         frequency[i] = frequency[i] * keep + frequency[i] / (double)p->factor * (1 - keep);
     }
-    if (p->ext_factor != 0 && p->factor > 1)
-        *magnitude *= 1 + 0.1 * log((double)p->factor);
+    if (p->ext_factor != 0 && p->factor > 1) *magnitude *= 1 + 0.1 * log((double)p->factor);
 }
 
-pn_status pn_rope_table_init(pn_rope_table *t, const pn_plan *plan, const pn_plan_node *node, int32_t context, size_t batch, pn_error *err)
+pn_status pn_rope_table_init(pn_rope_table *t, const pn_plan *plan, const pn_plan_node *node, int32_t context,
+                             size_t batch, pn_error *err)
 {
     const pn_rope_params *p = &node->p.rope;
     pn_wt factors = node->weights[0];
@@ -46,18 +47,15 @@ pn_status pn_rope_table_init(pn_rope_table *t, const pn_plan *plan, const pn_pla
             double f = (double)plan->weights[factors].vector[i];
             if (!(f > 0) || !isfinite(f)) {
                 pn_str name = plan->weights[factors].tensor->name;
-                return pn_fail(err, PN_E_FORMAT, "tensor '%.*s': factor %" PRIu32 " is %g, expected a positive number", (int)name.size,
-                               name.data, i, f);
+                return pn_fail(err, PN_E_FORMAT, "tensor '%.*s': factor %" PRIu32 " is %g, expected a positive number",
+                               (int)name.size, name.data, i, f);
             }
             t->frequency[i] /= f;
         }
-        if (p->scaling == PN_ROPE_LINEAR)
-            t->frequency[i] /= (double)p->factor;
+        if (p->scaling == PN_ROPE_LINEAR) t->frequency[i] /= (double)p->factor;
     }
-    if (p->scaling == PN_ROPE_YARN || p->scaling == PN_ROPE_LONGROPE)
-        t->magnitude = (double)p->attn_factor;
-    if (p->scaling == PN_ROPE_YARN)
-        yarn(p, t->frequency, &t->magnitude);
+    if (p->scaling == PN_ROPE_YARN || p->scaling == PN_ROPE_LONGROPE) t->magnitude = (double)p->attn_factor;
+    if (p->scaling == PN_ROPE_YARN) yarn(p, t->frequency, &t->magnitude);
     return PN_OK;
 }
 

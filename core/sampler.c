@@ -30,7 +30,7 @@ struct pn_sampler {
     uint64_t rng[4];
 };
 
-/* ---- random numbers -------------------------------------------------------------------------------------------- */
+/* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 static uint64_t rotate(uint64_t x, int k)
 {
@@ -78,7 +78,7 @@ static uint64_t system_seed(void)
     return seed >> 1;
 }
 
-/* ---- e^x ------------------------------------------------------------------------------------------------------- */
+/* ---- e^x --------------------------------------------------------------------------------------------------------- */
 
 /* e^x for x <= 0, to a few units in the last place: x = k ln 2 + r, |r| <= ln 2 / 2, Taylor series in r, times 2^k. */
 static double exp_fixed(double x)
@@ -105,7 +105,7 @@ static double exp_fixed(double x)
     return sum * power.value;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static pn_status check(const pn_sampler_options *o, int32_t n_vocab, pn_error *err)
 {
@@ -227,7 +227,7 @@ uint64_t pn_sampler_seed(const pn_sampler *s)
     return s->o.seed;
 }
 
-/* ---- bias and penalty ------------------------------------------------------------------------------------------ */
+/* ---- bias and penalty -------------------------------------------------------------------------------------------- */
 
 /* What overflows stays the largest number there is; a logit that is not finite is never chosen. */
 static float bounded(float x)
@@ -278,7 +278,7 @@ void pn_sampler_accept(pn_sampler *s, int32_t token)
         s->n_recent++;
 }
 
-/* ---- choosing -------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 /* Does a come before b? By logit, the lower id among equals. */
 static int before(candidate a, candidate b)

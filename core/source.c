@@ -140,7 +140,7 @@ pn_status pn_source_get_info(const pn_source *source, pn_source_info *out, pn_er
     return PN_OK;
 }
 
-/* ---- siblings ---- */
+/* ---- siblings ---------------------------------------------------------------------------------------------------- */
 
 static pn_status fail_os(pn_error *err, const char *folder, const char *base, const char *what, int number)
 {

@@ -32,8 +32,7 @@ void pn_barrier_wait(pn_barrier *b, void (*last)(void *arg), void *arg)
 {
     uint32_t phase = atomic_load_explicit(&b->phase, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->size) {
-        if (last)
-            last(arg);
+        if (last) last(arg);
         atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
         /* Sequentially consistent, so that a sleeper either sees the new phase or is counted before we look. */
         atomic_store(&b->phase, phase + 1);
@@ -42,8 +41,7 @@ void pn_barrier_wait(pn_barrier *b, void (*last)(void *arg), void *arg)
         return;
     }
     for (uint32_t i = 0; i < b->spin; i++) {
-        if (atomic_load_explicit(&b->phase, memory_order_acquire) != phase)
-            return;
+        if (atomic_load_explicit(&b->phase, memory_order_acquire) != phase) return;
         relax();
     }
     atomic_fetch_add(&b->sleepers, 1);
@@ -57,10 +55,8 @@ static long read_number(const char *path)
 {
     FILE *f = fopen(path, "re");
     long n = -1;
-    if (!f)
-        return -1;
-    if (fscanf(f, "%ld", &n) != 1)
-        n = -1;
+    if (!f) return -1;
+    if (fscanf(f, "%ld", &n) != 1) n = -1;
     fclose(f);
     return n;
 }
@@ -71,8 +67,7 @@ static int group_quota(void)
     FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
     long long quota, period;
     int n = 0;
-    if (!f)
-        return 0;
+    if (!f) return 0;
     if (fscanf(f, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
         n = (int)((quota + period - 1) / period);
     fclose(f);
@@ -84,28 +79,22 @@ int pn_team_default(void)
     cpu_set_t set;
     long seen[CPU_SETSIZE];
     int cores = 0, cpus = 0, quota = group_quota();
-    if (sched_getaffinity(0, sizeof set, &set))
-        return 1;
+    if (sched_getaffinity(0, sizeof set, &set)) return 1;
     for (int i = 0; i < CPU_SETSIZE; i++) {
         char path[128];
         long core, package, id;
         int known = 0;
-        if (!CPU_ISSET(i, &set))
-            continue;
+        if (!CPU_ISSET(i, &set)) continue;
         cpus++;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/core_id", i);
         core = read_number(path);
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", i);
         package = read_number(path);
-        if (core < 0)
-            continue;
+        if (core < 0) continue;
         id = package * 65536 + core;
-        for (int k = 0; k < cores; k++)
-            known |= seen[k] == id;
-        if (!known)
-            seen[cores++] = id;
+        for (int k = 0; k < cores; k++) known |= seen[k] == id;
+        if (!known) seen[cores++] = id;
     }
-    if (!cores)
-        cores = cpus ? cpus : 1;
+    if (!cores) cores = cpus ? cpus : 1;
     return quota && quota < cores ? quota : cores;
 }

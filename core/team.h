@@ -16,7 +16,8 @@ typedef struct pn_barrier {
 } pn_barrier;
 
 void pn_barrier_init(pn_barrier *b, uint32_t size, uint32_t spin);
-/* Returns when all threads have arrived; what they wrote before is visible after. The last to arrive first runs last(arg) when it is not NULL. */
+/* Returns when all threads have arrived; what they wrote before is visible after. The last to arrive first runs
+ * last(arg) when it is not NULL. */
 void pn_barrier_wait(pn_barrier *b, void (*last)(void *arg), void *arg);
 
 /* A counter from which threads claim pieces of a range. */
@@ -28,8 +29,7 @@ typedef struct pn_work {
 static inline int pn_work_claim(pn_work *w, size_t total, size_t grain, size_t *begin, size_t *end)
 {
     size_t b = atomic_fetch_add_explicit(&w->next, grain, memory_order_relaxed);
-    if (b >= total)
-        return 0;
+    if (b >= total) return 0;
     *begin = b;
     *end = total - b < grain ? total : b + grain;
     return 1;

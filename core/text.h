@@ -7,7 +7,7 @@
 typedef struct pn_text {
     char *data;
     size_t capacity;
-    size_t size;                /* without terminator; may exceed capacity */
+    size_t size; /* without terminator; may exceed capacity */
 } pn_text;
 
 PN_PRINTF(2, 3) static inline void pn_text_add(pn_text *t, const char *format, ...)
@@ -18,8 +18,7 @@ PN_PRINTF(2, 3) static inline void pn_text_add(pn_text *t, const char *format, .
     va_start(ap, format);
     n = vsnprintf(room ? t->data + t->size : NULL, room, format, ap);
     va_end(ap);
-    if (n > 0)
-        t->size += (size_t)n;
+    if (n > 0) t->size += (size_t)n;
 }
 
 #endif

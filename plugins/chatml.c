@@ -126,15 +126,21 @@ static int is_system(const pn_message *m)
     return m->role.size == 6 && !memcmp(m->role.data, "system", 6);
 }
 
-static pn_status render(const pn_host *host, pn_str source, const pn_message *messages, size_t n_messages, size_t first,
-                        int32_t add_generation, pn_template_emit emit, void *arg, pn_error *err)
+/* A newer host's messages may be longer than this header's. */
+static const pn_message *message_at(const pn_message *messages, size_t stride, size_t i)
+{
+    return (const pn_message *)(const void *)((const char *)messages + i * stride);
+}
+
+static pn_status render(const pn_host *host, pn_str source, const pn_message *messages, size_t stride, size_t n_messages,
+                        size_t first, int32_t add_generation, pn_template_emit emit, void *arg, pn_error *err)
 {
     writer w = { emit, arg, err, PN_OK };
     size_t i;
     if (first == 0 && n_messages && !is_system(&messages[0]))
         put_default(host, &w, source);
     for (i = first; i < n_messages; i++)
-        put_message(&w, messages[i].role, messages[i].content);
+        put_message(&w, message_at(messages, stride, i)->role, message_at(messages, stride, i)->content);
     if (add_generation)
         put(&w, 1, BEGIN "assistant\n", LENGTH(BEGIN "assistant\n"));
     return w.status;

@@ -1,10 +1,11 @@
-/* Test plugin: two operations of its own (one local to a token, one over units with a state per sequence) and an architecture that
- * uses them; a quantization type without any kernel. */
+/* Test plugin: two operations of its own (one local to a token, one over units with a state per sequence) and an
+ * architecture that uses them; a quantization type without any kernel. */
 #include <pantheon/kit/decoder.h>
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
-static pn_status same_width(const pn_host *host, const pn_op_call *call, const uint32_t *widths, uint32_t *out, pn_error *err)
+static pn_status same_width(const pn_host *host, const pn_op_call *call, const uint32_t *widths, uint32_t *out,
+                            pn_error *err)
 {
     (void)host;
     if (call->n_inputs != 1 || call->params_size != sizeof(float))
@@ -35,7 +36,10 @@ static size_t state_bytes(const pn_op_call *call, const uint32_t *widths)
     return widths[0] * sizeof(float);
 }
 
-static size_t units(const pn_op_args *a) { return a->output_width; }
+static size_t units(const pn_op_args *a)
+{
+    return a->output_width;
+}
 
 static pn_status recur(const pn_op_args *a, size_t begin, size_t end)
 {
@@ -49,7 +53,7 @@ static pn_status recur(const pn_op_args *a, size_t begin, size_t end)
     return PN_OK;
 }
 
-/* ---- architecture: logits = table * norm(recur(times(embedding))) ------------------------------------------------------------- */
+/* ---- architecture: logits = table * norm(recur(times(embedding))) ------------------------------------------------ */
 
 static pn_status configure(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
 {
@@ -58,7 +62,10 @@ static pn_status configure(const pn_host *host, pn_file *file, const char *name,
     return pn_host_alloc(host, 1, 1, params, err);
 }
 
-static void release(const pn_host *host, void *params) { pn_host_free(host, params, NULL); }
+static void release(const pn_host *host, void *params)
+{
+    pn_host_free(host, params, NULL);
+}
 
 static pn_status build(const pn_host *host, pn_plan *plan, const void *params, pn_error *err)
 {
@@ -69,18 +76,18 @@ static pn_status build(const pn_host *host, pn_plan *plan, const void *params, p
     (void)params;
     x = pn_word(&w, "test.times", &x, 1, NULL, 0, &two, sizeof two);
     x = pn_word(&w, "test.recur", &x, 1, NULL, 0, &half, sizeof half);
-    pn_output(&w, pn_linear(&w, pn_rms_norm(&w, pn_select(&w, x), pn_vector(&w, 0, "output_norm.weight"), 1e-5f), table, 0));
+    pn_output(
+        &w, pn_linear(&w, pn_rms_norm(&w, pn_select(&w, x), pn_vector(&w, 0, "output_norm.weight"), 1e-5f), table, 0));
     return w.status;
 }
 
-/* ---- architecture: the first layer of a llama alone: its keys depend on nothing but token and position ------------------------- */
+/* ---- architecture: the first layer of a llama alone: its keys depend on nothing but token and position ----------- */
 
 static pn_status configure_one(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err)
 {
     (void)name;
     pn_status st = pn_decoder_configure(host, file, PN_ROLE_RMS_EPS, "interleaved", params, err);
-    if (!st)
-        ((pn_decoder *)*params)->n_layers = 1;
+    if (!st) ((pn_decoder *)*params)->n_layers = 1;
     return st;
 }
 
@@ -89,7 +96,7 @@ static pn_status build_one(const pn_host *host, pn_plan *plan, const void *param
     return pn_decoder_build(host, plan, params, err);
 }
 
-/* ---- a type without kernels: blocks of 32 bytes after a half-precision scale ---------------------------------------------------- */
+/* ---- a type without kernels: blocks of 32 bytes after a half-precision scale ------------------------------------- */
 
 static float half_to_float(uint16_t h)
 {
@@ -116,18 +123,42 @@ static void dequantize(const void *row, float *out, size_t n)
 
 static pn_status start(const pn_host *host, pn_error *err)
 {
-    static const char *const names[] = { "test-words" };
-    static const pn_op one = { .struct_size = sizeof one, .axis = PN_AXIS_TOKENS, .name = "test.times", .summary = "x times factor",
-                               .shape = same_width, .run = times };
-    static const pn_op two = { .struct_size = sizeof two, .axis = PN_AXIS_UNITS, .name = "test.recur", .summary = "leaky sum",
-                               .shape = same_width, .state_bytes = state_bytes, .units = units, .run = recur };
-    static const pn_arch arch = { .struct_size = sizeof arch, .n_names = 1, .names = names, .summary = "test", .configure = configure,
-                                  .build = build, .release = release };
-    static const char *const one_names[] = { "test-one-layer" };
-    static const pn_arch one_layer = { .struct_size = sizeof one_layer, .n_names = 1, .names = one_names, .summary = "test",
-                                       .configure = configure_one, .build = build_one, .release = pn_decoder_release };
-    static const pn_quant quant = { .struct_size = sizeof quant, .name = "plain8", .summary = "test", .block_elems = 32,
-                                    .block_bytes = 34, .dequantize = dequantize };
+    static const char *const names[] = {"test-words"};
+    static const pn_op one = {.struct_size = sizeof one,
+                              .axis = PN_AXIS_TOKENS,
+                              .name = "test.times",
+                              .summary = "x times factor",
+                              .shape = same_width,
+                              .run = times};
+    static const pn_op two = {.struct_size = sizeof two,
+                              .axis = PN_AXIS_UNITS,
+                              .name = "test.recur",
+                              .summary = "leaky sum",
+                              .shape = same_width,
+                              .state_bytes = state_bytes,
+                              .units = units,
+                              .run = recur};
+    static const pn_arch arch = {.struct_size = sizeof arch,
+                                 .n_names = 1,
+                                 .names = names,
+                                 .summary = "test",
+                                 .configure = configure,
+                                 .build = build,
+                                 .release = release};
+    static const char *const one_names[] = {"test-one-layer"};
+    static const pn_arch one_layer = {.struct_size = sizeof one_layer,
+                                      .n_names = 1,
+                                      .names = one_names,
+                                      .summary = "test",
+                                      .configure = configure_one,
+                                      .build = build_one,
+                                      .release = pn_decoder_release};
+    static const pn_quant quant = {.struct_size = sizeof quant,
+                                   .name = "plain8",
+                                   .summary = "test",
+                                   .block_elems = 32,
+                                   .block_bytes = 34,
+                                   .dequantize = dequantize};
     pn_status st;
     if ((st = pn_host_register_op(host, &one, err)) || (st = pn_host_register_op(host, &two, err)) ||
         (st = pn_host_register_quant(host, &quant, err)) || (st = pn_host_register_arch(host, &one_layer, err)))

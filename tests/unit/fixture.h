@@ -14,13 +14,12 @@
 #define FIXTURE_MODEL "tests/data/graph/llama/model.gguf"
 
 /* Fails the test with the error's words. */
-#define assert_ok(call)                                                                                                \
-    do {                                                                                                               \
-        pn_error error_ = { 0 };                                                                                       \
-        pn_error *err = &error_;                                                                                       \
-        pn_status status_ = (call);                                                                                    \
-        if (status_)                                                                                                   \
-            fail_msg("%s: status %d: %s", #call, (int)status_, error_.message);                                        \
+#define assert_ok(call)                                                                  \
+    do {                                                                                 \
+        pn_error error_ = {0};                                                           \
+        pn_error *err = &error_;                                                         \
+        pn_status status_ = (call);                                                      \
+        if (status_) fail_msg("%s: status %d: %s", #call, (int)status_, error_.message); \
     } while (0)
 
 /* The test plugin with operations, architectures and a type of its own. */
@@ -32,7 +31,8 @@ static inline const char *fixture_words(void)
     return path;
 }
 
-/* A runtime with the plugins in $PN_BUILD/plugins; `set` is a list of "section.key", "value" pairs ended by NULL, or NULL. */
+/* A runtime with the plugins in $PN_BUILD/plugins; `set` is a list of "section.key", "value" pairs ended by NULL, or
+ * NULL. */
 static inline pn_runtime *fixture_runtime(const char *const *set)
 {
     const char *build = getenv("PN_BUILD");
@@ -42,8 +42,7 @@ static inline pn_runtime *fixture_runtime(const char *const *set)
     snprintf(folder, sizeof folder, "%s/plugins", build ? build : "build");
     assert_ok(pn_config_create(&config, err));
     assert_ok(pn_config_set(config, "plugins.path", folder, err));
-    for (; set && *set; set += 2)
-        assert_ok(pn_config_set(config, set[0], set[1], err));
+    for (; set && *set; set += 2) assert_ok(pn_config_set(config, set[0], set[1], err));
     assert_ok(pn_runtime_create(config, NULL, &rt, err));
     pn_config_destroy(config);
     return rt;

@@ -135,7 +135,7 @@ static void every_wrapper_checks(void **state)
     LACKS(quant_alias, pn_host_quant_alias(h, 1, &name, &u, &u, &err));
     LACKS(plan_weight, pn_host_plan_weight(h, NULL, NULL, &u, &err));
     LACKS(plan_op, pn_host_plan_op(h, NULL, NULL, &u, &err));
-    LACKS(plan_output, pn_host_plan_output(h, NULL, 1, &err));
+    LACKS(plan_output, pn_host_plan_output(h, NULL, 1, PN_OUTPUT_LOGITS, &err));
     /* As many as there are slots: a new one without a line here is noticed. */
     assert_int_equal(tried, (sizeof(pn_host) - offsetof(pn_host, alloc)) / sizeof(void *));
     free(h);

@@ -101,7 +101,7 @@ static const char *encode(const char *text, size_t size, uint32_t flags)
 
 #define assert_ids(text, flags, want) assert_string_equal(encode(text, sizeof(text) - 1, flags), want)
 
-/* ---- merging --------------------------------------------------------------------------------------------------- */
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 static void test_merges_by_rank(void **state)
 {
@@ -259,7 +259,7 @@ static void test_equals_definition(void **state)
     }
 }
 
-/* ---- special tokens -------------------------------------------------------------------------------------------- */
+/* ---- special tokens ---------------------------------------------------------------------------------------------- */
 
 static void test_special_tokens(void **state)
 {
@@ -329,7 +329,7 @@ static void test_start_and_end(void **state)
     closed();
 }
 
-/* ---- damaged vocabularies -------------------------------------------------------------------------------------- */
+/* ---- damaged vocabularies ---------------------------------------------------------------------------------------- */
 
 static pn_status damaged(const char *role, pn_value value)
 {
@@ -403,7 +403,7 @@ static void test_unknown_bytes(void **state)
     closed();
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void test_broken_utf8(void **state)
 {
@@ -472,7 +472,7 @@ static void test_composed_form(void **state)
     closed();
 }
 
-/* ---- pre-tokenizers -------------------------------------------------------------------------------------------- */
+/* ---- pre-tokenizers ---------------------------------------------------------------------------------------------- */
 
 static void test_patterns(void **state)
 {
@@ -570,7 +570,7 @@ static void test_every_name(void **state)
     }
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------- */
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
 static void assert_decodes(int32_t id, uint32_t flags, const char *want)
 {
@@ -646,7 +646,7 @@ static void test_huge_token(void **state)
     free(text);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void test_no_memory(void **state)
 {

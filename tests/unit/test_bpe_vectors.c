@@ -97,7 +97,7 @@ static void check(const opened *o, const char *text, size_t size, const char *wa
         fail_msg("%s, text \"%.*s\": got %s, wanted %s", o->name, (int)size, text, got, want);
 }
 
-/* ---- tests/data/tokens/table.txt ------------------------------------------------------------------------------- */
+/* ---- tests/data/tokens/table.txt --------------------------------------------------------------------------------- */
 
 static size_t unescape(char *text)
 {
@@ -133,7 +133,7 @@ static void test_table(void **state)
     assert_true(n > 0);
 }
 
-/* ---- the vectors of the package -------------------------------------------------------------------------------- */
+/* ---- the vectors of the package ---------------------------------------------------------------------------------- */
 
 static void test_vectors(void **state)
 {
@@ -161,7 +161,7 @@ static void test_vectors(void **state)
     assert_true(n > 40);
 }
 
-/* ---- round trips ----------------------------------------------------------------------------------------------- */
+/* ---- round trips ------------------------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 

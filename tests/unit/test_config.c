@@ -92,7 +92,7 @@ static const char *shown(const pn_config *config, const char *section, const cha
     return "absent";
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* Built-in values are values that the key takes; the help ends in the range; names are unique. */
 static void test_table(void **state)
@@ -148,7 +148,7 @@ static void test_defaults(void **state)
     pn_config_destroy(NULL);
 }
 
-/* ---- wrong values --------------------------------------------------------------------------------------------- */
+/* ---- wrong values ------------------------------------------------------------------------------------------------ */
 
 static void test_unknown(void **state)
 {
@@ -282,7 +282,7 @@ static void test_locale(void **state)
     setlocale(LC_ALL, "C");
 }
 
-/* ---- who wins --------------------------------------------------------------------------------------------------- */
+/* ---- who wins ---------------------------------------------------------------------------------------------------- */
 
 static void test_precedence(void **state)
 {
@@ -368,7 +368,7 @@ static void test_lists(void **state)
     pn_config_destroy(config);
 }
 
-/* ---- paths, includes -------------------------------------------------------------------------------------------- */
+/* ---- paths, includes --------------------------------------------------------------------------------------------- */
 
 static void test_paths(void **state)
 {
@@ -508,7 +508,7 @@ static void test_include_refused(void **state)
     refuse_file("huge.ini", PN_E_CONFIG, "longer than 16 MiB");
 }
 
-/* ---- copies, memory ------------------------------------------------------------------------------------------------ */
+/* ---- copies, memory ---------------------------------------------------------------------------------------------- */
 
 static const char EVERYTHING[] = "[model]\npath = x\nname = \"y\\u00e9\"\n[plugins]\nload = a\nload = b\n"
                                  "[runtime]\nthreads = 2\nlock = yes\n[sampling]\nbias.3 = 1\nbias.4 = 2\nbias.5 = 3\n"

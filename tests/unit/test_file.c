@@ -53,7 +53,7 @@ static void opens(void)
         fail_msg("wanted it to open: %s", err.message);
 }
 
-/* ---- tensors ---- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static void blocks(void **state)
 {
@@ -280,7 +280,7 @@ static void the_table(void **state)
     memwatch_end();
 }
 
-/* ---- files on disk ---- */
+/* ---- files on disk ----------------------------------------------------------------------------------------------- */
 
 static void on_disk(void **state)
 {
@@ -402,7 +402,7 @@ static void a_pipe_is_announced(void **state)
     pn_file_destroy(a);
 }
 
-/* ---- kit/model.h ---- */
+/* ---- kit/model.h ------------------------------------------------------------------------------------------------- */
 
 static void make_model(void)
 {

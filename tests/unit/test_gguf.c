@@ -78,7 +78,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- values ---- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static void all_value_types(void **state)
 {
@@ -304,7 +304,7 @@ static void without_memory(void **state)
     fail_msg("it never succeeded");
 }
 
-/* ---- headers ---- */
+/* ---- headers ----------------------------------------------------------------------------------------------------- */
 
 static void versions_and_byte_order(void **state)
 {
@@ -431,7 +431,7 @@ static void padding(void **state)
     }
 }
 
-/* ---- tensors ---- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static void type_table(void **state)
 {

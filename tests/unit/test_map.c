@@ -229,7 +229,7 @@ static void without_memory(void **state)
     assert_int_equal(pn_map_count(), 0);
 }
 
-/* ---- sources ---- */
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
 
 static pn_status sibling(pn_source *s, const char *name, pn_source **out)
 {

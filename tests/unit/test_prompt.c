@@ -276,7 +276,7 @@ static void test_default_system(void **state)
     }
 }
 
-/* ---- real vocabularies ----------------------------------------------------------------------------------------- */
+/* ---- real vocabularies ------------------------------------------------------------------------------------------- */
 
 typedef struct conversation {
     size_t n;
@@ -355,7 +355,7 @@ static void test_qwen2(void **state)
     check_real(path, c, sizeof c / sizeof *c);
 }
 
-/* ---- failing allocations --------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
 static long fail_at;
 

@@ -16,7 +16,7 @@ static const pn_quant *type_of(const char *name)
     return q;
 }
 
-/* ---- published values ------------------------------------------------------------------------------------------- */
+/* ---- published values -------------------------------------------------------------------------------------------- */
 
 /* One block of bytes (37 i + 11) mod 256, its first half-precision field 0.5 and the second 0.25. */
 typedef struct one_block {
@@ -77,7 +77,7 @@ static void test_byteswap(void **state)
     assert_memory_equal(numbers, want16, 8);
 }
 
-/* ---- halfs ------------------------------------------------------------------------------------------------------ */
+/* ---- halfs ------------------------------------------------------------------------------------------------------- */
 
 /* The number that a half stands for, by its definition. */
 static double half_value(unsigned h)
@@ -125,7 +125,7 @@ static void test_half_rounding(void **state)
     assert_int_equal(pn_float_to_half(1e-45f), 0);
 }
 
-/* ---- quantizing ------------------------------------------------------------------------------------------------- */
+/* ---- quantizing -------------------------------------------------------------------------------------------------- */
 
 static void read_floats(const char *path, float *x, size_t n)
 {
@@ -197,7 +197,7 @@ static void test_quantize_tiny(void **state)
     }
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 /* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded whatever the row's length. */
 static void test_kernels(void **state)

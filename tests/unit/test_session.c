@@ -1,15 +1,16 @@
-/* Sessions on the golden llama model: the same bits whatever the cut, several sequences, trim and copy, refusals, cancellation. */
+/* Sessions on the golden llama model: the same bits whatever the cut, several sequences, trim and copy, refusals,
+ * cancellation. */
 #include "fixture.h"
 
 #include <math.h>
 
-#define N 24    /* tokens of the test text */
+#define N 24 /* tokens of the test text */
 
 static pn_runtime *runtime;
 static pn_model *model;
 static int32_t vocab;
 static int32_t text[N];
-static float *whole;            /* [N][vocab]: the text evaluated in one call */
+static float *whole; /* [N][vocab]: the text evaluated in one call */
 
 static pn_session *session(int32_t sequences, int32_t batch, int32_t threads)
 {
@@ -29,7 +30,7 @@ static pn_status eval(pn_session *s, const int32_t *ids, size_t n, int32_t seque
     pn_token t[128];
     assert_true(n <= 128);
     for (size_t i = 0; i < n; i++)
-        t[i] = (pn_token){ .token = ids[i], .position = -1, .sequence = sequence, .wants_logits = wants };
+        t[i] = (pn_token){.token = ids[i], .position = -1, .sequence = sequence, .wants_logits = wants};
     return pn_session_eval(s, t, n, err);
 }
 
@@ -45,8 +46,7 @@ static int open_model(void **state)
     runtime = fixture_runtime(NULL);
     assert_ok(pn_model_open(runtime, FIXTURE_MODEL, &model, err));
     vocab = pn_model_vocab(model);
-    for (int i = 0; i < N; i++)
-        text[i] = (i * 37 + 11) % vocab;
+    for (int i = 0; i < N; i++) text[i] = (i * 37 + 11) % vocab;
     whole = calloc((size_t)N * (size_t)vocab, sizeof *whole);
     pn_session *s = session(1, 64, 1);
     assert_ok(eval(s, text, N, 0, 1, err));
@@ -74,16 +74,15 @@ static void same_bits_however_cut(void **state)
             pn_session *s = session(1, 5, threads);
             for (int32_t at = 0; at < N; at += piece) {
                 int32_t n = N - at < piece ? N - at : piece;
-                if (n > 5) {    /* more than the session's batch: only the last wants logits */
+                if (n > 5) { /* more than the session's batch: only the last wants logits */
                     pn_token t[8];
                     for (int32_t i = 0; i < n; i++)
-                        t[i] = (pn_token){ .token = text[at + i], .position = at + i, .wants_logits = i == n - 1 };
+                        t[i] = (pn_token){.token = text[at + i], .position = at + i, .wants_logits = i == n - 1};
                     assert_ok(pn_session_eval(s, t, (size_t)n, err));
                     same_as_whole(s, 0, (size_t)(at + n - 1));
                 } else {
                     assert_ok(eval(s, text + at, (size_t)n, 0, 1, err));
-                    for (int32_t i = 0; i < n; i++)
-                        same_as_whole(s, (size_t)i, (size_t)(at + i));
+                    for (int32_t i = 0; i < n; i++) same_as_whole(s, (size_t)i, (size_t)(at + i));
                 }
             }
             pn_session_destroy(s);
@@ -99,11 +98,12 @@ static void sequences_do_not_touch(void **state)
     (void)state;
     for (int32_t i = 0; i < N; i++)
         for (int32_t q = 0; q < 3; q++)
-            t[n++] = (pn_token){ .token = q == 1 ? text[i] : (text[i] + 1 + q) % vocab, .position = i, .sequence = q,
-                                 .wants_logits = q == 1 && n < 64 };
+            t[n++] = (pn_token){.token = q == 1 ? text[i] : (text[i] + 1 + q) % vocab,
+                                .position = i,
+                                .sequence = q,
+                                .wants_logits = q == 1 && n < 64};
     assert_ok(pn_session_eval(s, t, n, err));
-    for (size_t i = 0; pn_session_logits(s, i); i++)
-        same_as_whole(s, i, i);
+    for (size_t i = 0; pn_session_logits(s, i); i++) same_as_whole(s, i, i);
     assert_int_equal(pn_session_length(s, 2), N);
     pn_session_destroy(s);
 }
@@ -111,7 +111,7 @@ static void sequences_do_not_touch(void **state)
 static void trim_and_copy(void **state)
 {
     pn_session *s = session(2, 64, 2);
-    int32_t other[4] = { 1, 2, 3, 4 };
+    int32_t other[4] = {1, 2, 3, 4};
     (void)state;
     assert_ok(eval(s, text, 10, 0, 0, err));
     assert_ok(pn_session_copy(s, 0, 1, err));
@@ -136,21 +136,20 @@ static void trim_and_copy(void **state)
 static void bad_batches_change_nothing(void **state)
 {
     pn_session *s = session(2, 64, 1);
-    pn_error e = { 0 };
-    pn_token t[2] = { { .token = text[0], .position = -1 }, { .token = vocab, .position = -1 } };
+    pn_error e = {0};
+    pn_token t[2] = {{.token = text[0], .position = -1}, {.token = vocab, .position = -1}};
     int32_t many[97];
     (void)state;
     assert_int_equal(pn_session_eval(s, t, 2, &e), PN_E_RANGE);
     assert_non_null(strstr(e.message, "id "));
-    t[1] = (pn_token){ .token = -1, .position = -1 };
+    t[1] = (pn_token){.token = -1, .position = -1};
     assert_int_equal(pn_session_eval(s, t, 2, &e), PN_E_RANGE);
-    t[1] = (pn_token){ .token = 1, .position = -1, .sequence = 2 };
+    t[1] = (pn_token){.token = 1, .position = -1, .sequence = 2};
     assert_int_equal(pn_session_eval(s, t, 2, &e), PN_E_RANGE);
-    t[1] = (pn_token){ .token = 1, .position = 5 };
+    t[1] = (pn_token){.token = 1, .position = 5};
     assert_int_equal(pn_session_eval(s, t, 2, &e), PN_E_ARGUMENT);
     assert_non_null(strstr(e.message, "expected 1"));
-    for (int i = 0; i < 97; i++)
-        many[i] = 1;
+    for (int i = 0; i < 97; i++) many[i] = 1;
     assert_int_equal(eval(s, many, 97, 0, 0, &e), PN_E_FULL);
     assert_non_null(strstr(e.message, "context of 96"));
     assert_int_equal(eval(s, many, 65, 0, 1, &e), PN_E_FULL);
@@ -186,8 +185,7 @@ static void cancelled_evaluations_are_undone(void **state)
     assert_int_equal(eval(s, text + 3, N - 3, 0, 0, NULL), PN_E_CANCELLED);
     assert_int_equal(pn_session_length(s, 0), 3);
     countdown = 1 << 30;
-    for (int i = 3; i < N; i++)
-        assert_ok(eval(s, text + i, 1, 0, 1, err));
+    for (int i = 3; i < N; i++) assert_ok(eval(s, text + i, 1, 0, 1, err));
     same_as_whole(s, 0, N - 1);
     pn_session_destroy(s);
 }
@@ -196,7 +194,7 @@ static void options_out_of_range(void **state)
 {
     pn_session *s = NULL;
     pn_session_options o = PN_OPTIONS_INIT(pn_session_options);
-    pn_error e = { 0 };
+    pn_error e = {0};
     (void)state;
     o.context = -1;
     assert_int_equal(pn_session_create(model, &o, &s, &e), PN_E_RANGE);
@@ -210,7 +208,8 @@ static void options_out_of_range(void **state)
     assert_null(s);
 }
 
-/* Half-precision keys and values stay close; long contexts go through chunks of keys, in one call and token by token alike. */
+/* Half-precision keys and values stay close; long contexts go through chunks of keys, in one call and token by token
+ * alike. */
 static void long_contexts_same_bits(void **state)
 {
     pn_session *a = NULL, *b = NULL;
@@ -226,11 +225,10 @@ static void long_contexts_same_bits(void **state)
     o.threads = 3;
     assert_ok(pn_session_create(model, &o, &b, err));
     for (int i = 0; i < LONG; i++)
-        t[i] = (pn_token){ .token = (i * 31 + 7) % vocab, .position = i, .wants_logits = i == LONG - 1 };
+        t[i] = (pn_token){.token = (i * 31 + 7) % vocab, .position = i, .wants_logits = i == LONG - 1};
     assert_ok(pn_session_eval(a, t, LONG, err));
     assert_ok(pn_session_eval(b, t, 1000, err));
-    for (int i = 1000; i < LONG; i++)
-        assert_ok(pn_session_eval(b, t + i, 1, err));
+    for (int i = 1000; i < LONG; i++) assert_ok(pn_session_eval(b, t + i, 1, err));
     assert_memory_equal(pn_session_logits(a, 0), pn_session_logits(b, 0), (size_t)vocab * sizeof(float));
     pn_session_destroy(a);
     pn_session_destroy(b);
@@ -239,9 +237,9 @@ static void long_contexts_same_bits(void **state)
 /* One layer's keys depend on token and position alone: after a shift they must be those of the shortened text. */
 static void shifted_keys_are_turned(void **state)
 {
-    const char *set[] = { "plugins.load", fixture_words(), "arch.alias.llama", "test-one-layer", NULL };
-    const char *types[] = { "f32", "f16" };
-    const double bounds[] = { 1e-4, 2e-2 };
+    const char *set[] = {"plugins.load", fixture_words(), "arch.alias.llama", "test-one-layer", NULL};
+    const char *types[] = {"f32", "f16"};
+    const double bounds[] = {1e-4, 2e-2};
     pn_runtime *rt = fixture_runtime(set);
     pn_model *m = NULL;
     (void)state;
@@ -255,29 +253,25 @@ static void shifted_keys_are_turned(void **state)
         o.context = 256;
         o.kv = types[type];
         assert_ok(pn_session_create(m, &o, &s, err));
+        for (int i = 0; i < 200; i++) ids[i] = (i * 29 + 3) % vocab;
         for (int i = 0; i < 200; i++)
-            ids[i] = (i * 29 + 3) % vocab;
-        for (int i = 0; i < 200; i++)
-            if (i < 5 || i >= 5 + 90)
-                kept[n++] = ids[i];
+            if (i < 5 || i >= 5 + 90) kept[n++] = ids[i];
         for (int at = 0; at < 199; at += 100) {
             assert_ok(eval(s, ids + at, at ? 99 : 100, 0, 0, err));
-            if (at == 0)
-                assert_ok(eval(s, kept, n - 1, 1, 0, err));
+            if (at == 0) assert_ok(eval(s, kept, n - 1, 1, 0, err));
         }
         assert_ok(pn_session_copy(s, 0, 2, err));
         assert_int_equal(pn_session_shift(s, 0, 5, 195, NULL), PN_E_RANGE);
         assert_ok(pn_session_shift(s, 0, 5, 90, err));
         assert_int_equal(pn_session_length(s, 0), n - 1);
-        pn_token t[2] = { { .token = ids[199], .position = -1, .sequence = 0, .wants_logits = 1 },
-                          { .token = ids[199], .position = -1, .sequence = 1, .wants_logits = 1 } };
+        pn_token t[2] = {{.token = ids[199], .position = -1, .sequence = 0, .wants_logits = 1},
+                         {.token = ids[199], .position = -1, .sequence = 1, .wants_logits = 1}};
         assert_ok(pn_session_eval(s, t, 2, err));
         for (int32_t i = 0; i < vocab; i++) {
             double d = fabs((double)pn_session_logits(s, 0)[i] - (double)pn_session_logits(s, 1)[i]);
             worst = d > worst ? d : worst;
         }
-        if (!(worst < bounds[type]))
-            fail_msg("%s: logits differ by %g", types[type], worst);
+        if (!(worst < bounds[type])) fail_msg("%s: logits differ by %g", types[type], worst);
         /* the copy still has what was dropped */
         assert_int_equal(pn_session_length(s, 2), 199);
         assert_ok(pn_session_shift(s, 1, 0, n, err));
@@ -295,7 +289,7 @@ static void cache_of_another_type(void **state)
     pn_model *m = NULL;
     pn_session *s = NULL;
     pn_session_options o = PN_OPTIONS_INIT(pn_session_options);
-    pn_error e = { 0 };
+    pn_error e = {0};
     pn_token t[100];
     float *exact;
     double square = 0, difference = 0;
@@ -306,22 +300,20 @@ static void cache_of_another_type(void **state)
     assert_ok(pn_model_open(rt, "tests/data/quantized/llama-Q8_0/model.gguf", &m, err));
     exact = calloc((size_t)pn_model_vocab(m), sizeof *exact);
     for (int i = 0; i < 100; i++)
-        t[i] = (pn_token){ .token = i * 7 % pn_model_vocab(m), .position = i, .wants_logits = i == 99 };
-    const char *types[] = { "f32", "q8_0", "q8_0" };
+        t[i] = (pn_token){.token = i * 7 % pn_model_vocab(m), .position = i, .wants_logits = i == 99};
+    const char *types[] = {"f32", "q8_0", "q8_0"};
     for (int pass = 0; pass < 3; pass++) {
         o.kv = types[pass];
         o.threads = pass + 1;
         assert_ok(pn_session_create(m, &o, &s, err));
         assert_ok(pn_session_eval(s, t, pass == 2 ? 60 : 100, err));
-        for (int i = 60; pass == 2 && i < 100; i++)
-            assert_ok(pn_session_eval(s, t + i, 1, err));
+        for (int i = 60; pass == 2 && i < 100; i++) assert_ok(pn_session_eval(s, t + i, 1, err));
         const float *l = pn_session_logits(s, 0);
         for (int32_t i = 0; pass == 1 && i < pn_model_vocab(m); i++) {
             square += (double)exact[i] * (double)exact[i];
             difference += ((double)exact[i] - (double)l[i]) * ((double)exact[i] - (double)l[i]);
         }
-        if (pass == 2)
-            assert_memory_equal(exact, l, (size_t)pn_model_vocab(m) * sizeof *exact);
+        if (pass == 2) assert_memory_equal(exact, l, (size_t)pn_model_vocab(m) * sizeof *exact);
         memcpy(exact, l, (size_t)pn_model_vocab(m) * sizeof *exact);
         pn_session_destroy(s);
     }
