@@ -86,7 +86,6 @@ PN_INLINE pn_vf pn_v_bits_f(pn_vi a)
 #define pn_v_sra16(a, n) _mm256_srai_epi16(a, n)
 #define pn_v_srl32(a, n) _mm256_srli_epi32(a, n)
 #define pn_v_sll32(a, n) _mm256_slli_epi32(a, n)
-#define pn_v_sll32(a, n) _mm256_slli_epi32(a, n)
 #define pn_v_sra32(a, n) _mm256_srai_epi32(a, n)
 
 PN_INLINE pn_vf pn_v_fma(pn_vf a, pn_vf b, pn_vf c)
