@@ -312,8 +312,11 @@ void generate_report(const generator *g, bool with_load)
                  megabytes(pn_model_weight_bytes(g->model)));
     tool_say("prompt  %8.3f s  %zu tokens, %.1f tokens/s", g->prompt_seconds, g->prompt_tokens,
              rate(g->prompt_tokens, g->prompt_seconds));
-    tool_say("decode  %8.3f s  %zu tokens made, %.1f tokens/s", g->decode_seconds, g->made,
-             rate(g->decoded, g->decode_seconds));
+    if (g->decoded > 0)
+        tool_say("decode  %8.3f s  %zu tokens made, %.1f tokens/s", g->decode_seconds, g->made,
+                 rate(g->decoded, g->decode_seconds));
+    else
+        tool_say("decode  %8.3f s  %zu tokens made", g->decode_seconds, g->made);
     if (with_load)
         tool_say("memory  %8.1f MB peak; arena %.1f, cache %.1f, packed %.1f, scratch %.1f MB; seed %llu",
                  megabytes(tool_peak_memory()), megabytes(pn_session_bytes(g->session, "arena")),
