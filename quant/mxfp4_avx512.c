@@ -1,0 +1,14 @@
+/* mxfp4 kernels for AVX512. */
+#include <pantheon/kit/simd_avx512.h>
+#include "mxfp4_simd.h"
+
+size_t pn_mxfp4_scratch_avx512(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_tile_scratch_bytes(&mxfp4_tile, columns);
+}
+
+pn_status pn_mxfp4_matmul_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_i16_matmul(args, &mxfp4_tile);
+}
