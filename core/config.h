@@ -86,21 +86,8 @@ void pn_config_swap(pn_config *a, pn_config *b);
  * on failure. */
 char *pn_config_path(const char *folder, const char *path, const char *where, pn_error *err);
 
-/* ---- the INI reader (config_read.c) ------------------------------------------------------------------------------ */
+/* ---- the INI reader (config_read.c): pn_ini_read is public ------------------------------------------------------- */
 
-typedef struct pn_ini_line {
-    const char *section; /* "" before the first section */
-    const char *key;     /* NULL: the line of a section's name */
-    const char *value;   /* quotes removed; NULL with key */
-    size_t line;         /* 1, 2, ... */
-    bool quoted;
-} pn_ini_line;
-
-typedef pn_status (*pn_ini_fn)(void *arg, const pn_ini_line *line, pn_error *err);
-
-/* Read INI text and hand each section and each key to `fn`, in order, once the whole text has proved to be well formed.
- * The first failure of `fn` ends it. Knows no keys. `name` begins the messages. Thread-safe. */
-pn_status pn_ini_read(const char *name, const char *text, size_t size, pn_ini_fn fn, void *arg, pn_error *err);
 /* Length of the valid UTF-8 at the start of the text; == size when all of it is. */
 size_t pn_utf8_valid(const char *text, size_t size);
 

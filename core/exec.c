@@ -355,10 +355,36 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
     }
 }
 
+/* Two linears of a phase are one to an observer when both read the same input and the same tensor (rows of it). */
+static int seen(const pn_exec *ex, const pn_phase *ph, uint32_t item)
+{
+    const pn_plan_node *n = &ex->plan->nodes[ex->items[ph->first + item].node];
+    for (uint32_t i = 0; i < item; i++) {
+        const pn_plan_node *o = &ex->plan->nodes[ex->items[ph->first + i].node];
+        if (o->inputs[0] == n->inputs[0] &&
+            ex->plan->weights[o->weights[0]].tensor == ex->plan->weights[n->weights[0]].tensor)
+            return 1;
+    }
+    return 0;
+}
+
+static void observe(pn_exec *ex, const pn_phase *ph)
+{
+    size_t columns = ph->selected ? ex->n_selected : ex->n_tokens;
+    for (uint32_t i = 0; i < ph->n_items && columns; i++) {
+        const pn_plan_node *n = &ex->plan->nodes[ex->items[ph->first + i].node];
+        if (!seen(ex, ph, i))
+            ex->observe(ex->observe_arg, ex->plan->weights[n->weights[0]].tensor, pn_exec_row(ex, n->inputs[0], 0),
+                        columns, ex->plan->values[n->inputs[0]].width);
+    }
+}
+
 /* Runs on the last thread to arrive at a barrier, while the others wait. */
 static void between_phases(void *arg)
 {
     pn_exec *ex = arg;
+    uint32_t next = ex->next_phase++;
+    if (ex->observe && next < ex->n_phases && ex->phases[next].kind == PN_PHASE_ROWS) observe(ex, &ex->phases[next]);
     atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
     if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED);
     ex->stop = atomic_load(&ex->failed) != 0;
@@ -422,6 +448,7 @@ pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_
     atomic_store(&ex->failed, 0);
     atomic_store(&ex->work.next, 0);
     ex->stop = 0;
+    ex->next_phase = 1;
 #pragma omp parallel num_threads((int)ex->n_threads)
     {
         uint32_t team = (uint32_t)omp_get_num_threads(), thread = (uint32_t)omp_get_thread_num();

@@ -107,6 +107,9 @@ typedef struct pn_exec {
     int stop;               /* written by the last thread at a barrier */
     int (*cancelled)(void *arg);
     void *cancelled_arg;
+    void (*observe)(void *arg, const pn_tensor *weight, const float *input, size_t columns, size_t cols);
+    void *observe_arg;
+    uint32_t next_phase; /* behind the barrier; used by the last thread there */
     uint32_t spin;
 } pn_exec;
 

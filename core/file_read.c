@@ -25,7 +25,7 @@ typedef struct rows {
     uint64_t rows, cols, row_bytes;
 } rows;
 
-static uint64_t row_bytes_of(const pn_quant *q, uint64_t cols)
+uint64_t pn_quant_row_bytes(const pn_quant *q, uint64_t cols)
 {
     if (q->row_bytes)
         return q->row_bytes(cols);
@@ -53,7 +53,7 @@ static pn_status find_rows(const pn_file *file, const pn_tensor *t, rows *out, p
     out->type = q;
     out->cols = t->n_dims ? t->dims[t->n_dims - 1] : 1;
     out->rows = n ? n / out->cols : 0;
-    out->row_bytes = n ? row_bytes_of(q, out->cols) : 0;
+    out->row_bytes = n ? pn_quant_row_bytes(q, out->cols) : 0;
     if (n && !out->row_bytes)
         return pn_fail(err, PN_E_FORMAT,
                        "%s: tensor '%.*s' has rows of %llu elements, but its type '%s' comes in blocks of %u", path,

@@ -3,6 +3,7 @@
 #include "file.h"
 #include "plan.h"
 #include "runtime.h"
+#include "writer.h"
 
 #include <stdatomic.h>
 
@@ -171,6 +172,39 @@ static pn_status host_plan_output(const pn_host *host, pn_plan *plan, pn_val val
     return pn_plan_set_output(plan, value, kind, err);
 }
 
+static pn_status host_writer_info(const pn_host *host, const pn_writer *writer, pn_writer_info *out, pn_error *err)
+{
+    (void)host;
+    return pn_writer_get_info(writer, out, err);
+}
+
+static pn_status host_writer_value_at(const pn_host *host, const pn_writer *writer, size_t index, pn_str *key,
+                                      const pn_value **value, pn_error *err)
+{
+    (void)host;
+    return pn_writer_value_at(writer, index, key, value, err);
+}
+
+static pn_status host_writer_tensor_at(const pn_host *host, const pn_writer *writer, size_t index,
+                                       const pn_tensor **out, pn_error *err)
+{
+    (void)host;
+    return pn_writer_tensor_at(writer, index, out, err);
+}
+
+static pn_status host_writer_put(const pn_host *host, pn_writer *writer, const void *data, size_t size, pn_error *err)
+{
+    (void)host;
+    return pn_writer_put(writer, data, size, err);
+}
+
+static pn_status host_quant_number(const pn_host *host, const char *name, uint64_t *number, pn_error *err)
+{
+    pn_runtime *rt = pn_host_runtime(host);
+    if (!rt) return pn_fail(err, PN_E_STATE, "the runtime of this host table is gone");
+    return pn_registry_quant_number(rt, name, number, err);
+}
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const pn_host template = {
@@ -202,6 +236,11 @@ static const pn_host template = {
     .plan_weight = host_plan_weight,
     .plan_op = host_plan_op,
     .plan_output = host_plan_output,
+    .writer_info = host_writer_info,
+    .writer_value_at = host_writer_value_at,
+    .writer_tensor_at = host_writer_tensor_at,
+    .writer_put = host_writer_put,
+    .quant_number = host_quant_number,
 };
 
 /* A waiting table of this image, or a new one. */

@@ -238,6 +238,24 @@ pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const c
     return PN_OK;
 }
 
+pn_status pn_registry_quant_number(const pn_runtime *rt, const char *name, uint64_t *number, pn_error *err)
+{
+    pn_config_entry e = PN_OPTIONS_INIT(pn_config_entry);
+    const pn_reg_entry *wanted = pn_registry_find(rt, PN_KIND_QUANT, name);
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; wanted && !pn_config_entry_at(rt->config, i, &e, NULL); i++) {
+        unsigned long long n;
+        if (strcmp(e.section, "quant") || sscanf(e.key, "alias.%llu", &n) != 1) continue;
+        const pn_quant *q = alias_target(rt, e.value);
+        if (q && !strcmp(q->name, wanted->name) && n < least) least = n;
+    }
+    if (least == UINT64_MAX)
+        return pn_fail(err, PN_E_NOT_FOUND, "no number stands for the type '%s': give it one with [quant] alias.N = %s",
+                       name, name);
+    *number = least;
+    return PN_OK;
+}
+
 pn_status pn_registry_missing(const pn_runtime *rt, uint32_t kind, pn_str name, pn_error *err)
 {
     char have[1024] = "", folders[1600];

@@ -122,9 +122,10 @@ pn_status pn_register_op(const pn_host *host, const pn_op *op, pn_error *err);
 pn_status pn_register_arch(const pn_host *host, const pn_arch *arch, pn_error *err);
 pn_status pn_register_tokenizer(const pn_host *host, const pn_tokenizer_type *tokenizer, pn_error *err);
 pn_status pn_register_template(const pn_host *host, const pn_template_type *type, pn_error *err);
-/* registry.c: body of the host slot quant_alias. */
+/* registry.c: bodies of the host slots quant_alias and quant_number. */
 pn_status pn_registry_quant_alias(const pn_runtime *rt, uint64_t number, const char **name, uint32_t *elems,
                                   uint32_t *bytes, pn_error *err);
+pn_status pn_registry_quant_number(const pn_runtime *rt, const char *name, uint64_t *number, pn_error *err);
 
 /* ---- loader.c, image.c ------------------------------------------------------------------------------------------- */
 

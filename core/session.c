@@ -96,6 +96,8 @@ static pn_status prepare(pn_session *s, const pn_session_options *o, pn_error *e
     if (st) return st;
     s->exec->cancelled = o->cancelled;
     s->exec->cancelled_arg = o->cancelled_arg;
+    s->exec->observe = o->observe;
+    s->exec->observe_arg = o->observe_arg;
     return PN_OK;
 }
 

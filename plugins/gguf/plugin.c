@@ -1,7 +1,7 @@
-/* The GGUF format plugin: recognises the magic and registers the reader.
+/* The GGUF format plugin: recognises the magic and registers reader and writer.
  *
  * GGUF, as published: a header, metadata as key/value pairs, a table of tensors, padding to `general.alignment`, then
- * the tensors' bytes. Versions 2 and 3 are read (they differ only in that 3 allows big-endian files).
+ * the tensors' bytes. Versions 2 and 3 are read (they differ only in that 3 allows big-endian files), 3 is written.
  */
 #include "gguf.h"
 
@@ -24,6 +24,10 @@ static pn_status start(const pn_host *host, pn_error *err)
         .probe = probe,
         .open = gguf_open,
         .role = gguf_role,
+        .write_begin = gguf_write_begin,
+        .write_tensor = gguf_write_tensor,
+        .write_end = gguf_write_end,
+        .write_close = gguf_write_close,
     };
     return pn_host_register_format(host, &format, err);
 }

@@ -50,3 +50,11 @@ const gguf_type *gguf_type_of(uint64_t number)
             return &types[i];
     return NULL;
 }
+
+const gguf_type *gguf_type_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}

@@ -25,6 +25,7 @@
 
 #include <pantheon/kit/types.h>
 #include <pantheon/plugin.h>
+#include <stdbool.h>
 
 #define PN_VERSION "0.1.0"
 #ifdef __cplusplus
@@ -119,6 +120,22 @@ typedef struct pn_config_key {
 
 /* Known key `index`, or PN_E_RANGE past the end. Pointers live as long as the library. Thread-safe. */
 PN_API pn_status pn_config_key_at(size_t index, pn_config_key *out, pn_error *err);
+
+/* One line of an INI file that says something. */
+typedef struct pn_ini_line {
+    const char *section; /* "" before the first section */
+    const char *key;     /* NULL: the line of a section's name */
+    const char *value;   /* quotes removed; NULL with key */
+    size_t line;         /* 1, 2, ... */
+    bool quoted;
+} pn_ini_line;
+
+typedef pn_status (*pn_ini_fn)(void *arg, const pn_ini_line *line, pn_error *err);
+
+/* Read INI text by the same rules as configurations, for files of other keys, and hand each section and each key to
+ * `fn`, in order, once the whole text has proved to be well formed. The first failure of `fn` ends it and is returned.
+ * `name` begins the messages. Thread-safe. */
+PN_API pn_status pn_ini_read(const char *name, const char *text, size_t size, pn_ini_fn fn, void *arg, pn_error *err);
 
 /* ---- runtime: plugins -------------------------------------------------------------------------------------------- */
 
@@ -232,6 +249,43 @@ PN_API pn_status pn_file_tensor_f32(const pn_file *file, const pn_tensor *tensor
                                     float *out, pn_error *err);
 /* Number of elements; 0 when a dimension is 0. */
 PN_API uint64_t pn_tensor_elements(const pn_tensor *tensor);
+/* Bytes of a row of `cols` elements of a type, or 0 when such a row cannot be. Thread-safe. */
+PN_API uint64_t pn_quant_row_bytes(const pn_quant *type, uint64_t cols);
+
+/* ---- writing model files ----------------------------------------------------------------------------------------- */
+
+/*     pn_writer_create(rt, "name of a format", path, NULL, &w, &err);
+ *     pn_writer_add_value(w, key, &value, &err);  pn_writer_add_tensor(w, &tensor, &err);  ... in the file's order
+ *     pn_writer_begin(w, &err);                   the header; nothing can be added any more
+ *     pn_writer_data(w, bytes, n, &err);          ... the tensors' bytes, one tensor after the other, cut anywhere
+ *     pn_writer_finish(w, &err);                  whole and on disk: only now `path` is there, or replaced
+ *     pn_writer_destroy(w);                       without pn_writer_finish: nothing is left behind
+ *
+ * The bytes go to a temporary file beside `path` (a link is followed and stays one), which is renamed at the end; a
+ * device or pipe is written directly. A failure is final: what remains is pn_writer_destroy. One thread at a time. */
+typedef struct pn_writer_options {
+    uint32_t struct_size;
+    uint32_t flags; /* PN_WRITER_* (plugin.h) */
+} pn_writer_options;
+
+/* PN_E_UNSUPPORTED when no loaded format of that name can write; PN_E_IO. path NULL: nothing is written, but
+ * everything is checked and counted. options may be NULL. */
+PN_API pn_status pn_writer_create(pn_runtime *runtime, const char *format, const char *path,
+                                  const pn_writer_options *options, pn_writer **out, pn_error *err);
+PN_API void pn_writer_destroy(pn_writer *writer);
+/* Add a metadata value. What `value` points to must live until pn_writer_begin; the key is copied. PN_E_CONFLICT when
+ * the key is already there. */
+PN_API pn_status pn_writer_add_value(pn_writer *writer, pn_str key, const pn_value *value, pn_error *err);
+/* Declare a tensor: name, n_dims, dims and type are taken and copied; the size follows from the type, which must be
+ * loaded, or else is given (size > 0, with type_id the format's own number). PN_E_CONFLICT when the name is there. */
+PN_API pn_status pn_writer_add_tensor(pn_writer *writer, const pn_tensor *tensor, pn_error *err);
+PN_API pn_status pn_writer_begin(pn_writer *writer, pn_error *err);
+/* PN_E_RANGE when these are more bytes than the tensors have. */
+PN_API pn_status pn_writer_data(pn_writer *writer, const void *data, size_t size, pn_error *err);
+/* PN_E_STATE when bytes are missing. With path NULL none need to have been given: they are counted. */
+PN_API pn_status pn_writer_finish(pn_writer *writer, pn_error *err);
+/* Bytes of the file so far; after pn_writer_finish: of the whole file. */
+PN_API uint64_t pn_writer_bytes(const pn_writer *writer);
 
 /* ---- model ------------------------------------------------------------------------------------------------------- */
 
@@ -273,6 +327,11 @@ typedef struct pn_session_options {
     /* Told after each piece of a long batch: tokens done of total. May be NULL. */
     void (*progress)(void *arg, size_t done, size_t total);
     void *progress_arg;
+    /* Shown what each matrix is multiplied with, before it is: `columns` vectors of `cols` floats, one after the other.
+     * Called for each weight (once where parts of it share an input), on one of the evaluation's threads, while the
+     * others wait. The results do not depend on it. May be NULL. */
+    void (*observe)(void *arg, const pn_tensor *weight, const float *input, size_t columns, size_t cols);
+    void *observe_arg;
 } pn_session_options;
 
 /* One token of a batch. */

@@ -44,6 +44,7 @@ typedef struct pn_host pn_host;
 typedef struct pn_source pn_source; /* opaque: bytes of a file, a buffer, or a folder */
 typedef struct pn_file pn_file;     /* opaque: an opened model file: metadata, tensors, roles */
 typedef struct pn_plan pn_plan;     /* opaque: a plan being written */
+typedef struct pn_writer pn_writer; /* opaque: a model file being written */
 
 /* ---- CPU features ------------------------------------------------------------------------------------------------ */
 
@@ -146,6 +147,21 @@ typedef struct pn_source_info {
     uint64_t size;    /* bytes */
 } pn_source_info;
 
+enum {
+    /* The metadata was copied from a file whose tensors had other types: what the format's own keys say of the types
+     * (kind of file, version of the quantization) must be brought up to date, or added. */
+    PN_WRITER_RETYPED = 1u
+};
+
+/* What a format learns of a file that it is to write. */
+typedef struct pn_writer_info {
+    uint32_t struct_size;
+    uint32_t flags;    /* PN_WRITER_* */
+    const char *path;  /* for messages only */
+    uint64_t position; /* bytes put so far */
+    size_t n_values, n_tensors;
+} pn_writer_info;
+
 /* A model file format. Registered by pn_host_register_format. */
 typedef struct pn_format {
     uint32_t struct_size;
@@ -179,8 +195,20 @@ typedef struct pn_format {
     /* Release `state`. May be NULL. */
     void (*close)(const pn_host *host, void *state);
 
-    /* Write a model file: reserved for `quantize`; NULL = cannot. */
-    pn_status (*write)(const pn_host *host, const pn_file *file, const char *path, pn_error *err);
+    /* Writing a new file; all NULL: the format is only read. What the file is to hold is asked of the host
+     * (pn_host_writer_info, _value_at, _tensor_at), bytes are appended with pn_host_writer_put. The calls come in this
+     * order, from one thread at a time:
+     *   write_begin   once: everything that stands before the tensors' bytes. PN_E_UNSUPPORTED for what the format
+     *                 cannot hold (a type without a number, a name that is too long), before anything is written.
+     *                 `*state` (may stay NULL) is handed to the others.
+     *   write_tensor  before the bytes of each tensor, in order: what stands between it and the one before (padding).
+     *                 The host appends the bytes themselves. NULL: nothing does.
+     *   write_end     after the last tensor: what closes the file. NULL: nothing.
+     *   write_close   once after write_begin succeeded, also when something failed: release `state`. May be NULL. */
+    pn_status (*write_begin)(const pn_host *host, pn_writer *writer, void **state, pn_error *err);
+    pn_status (*write_tensor)(const pn_host *host, pn_writer *writer, void *state, size_t index, pn_error *err);
+    pn_status (*write_end)(const pn_host *host, pn_writer *writer, void *state, pn_error *err);
+    void (*write_close)(const pn_host *host, void *state);
 } pn_format;
 
 /* ---- quantization types ------------------------------------------------------------------------------------------ */
@@ -629,6 +657,20 @@ struct pn_host {
     /* This value is what the model puts out. kind: PN_OUTPUT_LOGITS (its width is the vocabulary's size); others
      * PN_E_UNSUPPORTED. */
     pn_status (*plan_output)(const pn_host *host, pn_plan *plan, pn_val value, uint32_t kind, pn_error *err);
+
+    /* Writing, only inside the write_* callbacks of a format. */
+    pn_status (*writer_info)(const pn_host *host, const pn_writer *writer, pn_writer_info *out, pn_error *err);
+    /* Metadata value `index` in order; pointers live as long as write_begin runs. PN_E_RANGE past the end. */
+    pn_status (*writer_value_at)(const pn_host *host, const pn_writer *writer, size_t index, pn_str *key,
+                                 const pn_value **value, pn_error *err);
+    /* Tensor `index` in order: name, dims, type, size (data NULL, offset 0); lives as long as the writer. */
+    pn_status (*writer_tensor_at)(const pn_host *host, const pn_writer *writer, size_t index, const pn_tensor **out,
+                                  pn_error *err);
+    /* Append bytes (NULL: that many zeros). PN_E_IO. */
+    pn_status (*writer_put)(const pn_host *host, pn_writer *writer, const void *data, size_t size, pn_error *err);
+    /* The inverse of quant_alias: the number N for which [quant] alias.N gives this type (the lowest of several), by
+     * its name or its plugin. PN_E_NOT_FOUND. */
+    pn_status (*quant_number)(const pn_host *host, const char *name, uint64_t *number, pn_error *err);
 };
 
 /* ---- negotiation: one checked wrapper per slot ------------------------------------------------------------------- */
@@ -698,6 +740,21 @@ PN_HOST_SLOT("1.0", plan_op, (const pn_host *host, pn_plan *plan, const pn_op_ca
              (host, plan, call, out, err))
 PN_HOST_SLOT("1.0", plan_output, (const pn_host *host, pn_plan *plan, pn_val value, uint32_t kind, pn_error *err),
              (host, plan, value, kind, err))
+PN_HOST_SLOT("1.0", writer_info,
+             (const pn_host *host, const pn_writer *writer, pn_writer_info *out, pn_error *err),
+             (host, writer, out, err))
+PN_HOST_SLOT("1.0", writer_value_at,
+             (const pn_host *host, const pn_writer *writer, size_t index, pn_str *key, const pn_value **value,
+              pn_error *err),
+             (host, writer, index, key, value, err))
+PN_HOST_SLOT("1.0", writer_tensor_at,
+             (const pn_host *host, const pn_writer *writer, size_t index, const pn_tensor **out, pn_error *err),
+             (host, writer, index, out, err))
+PN_HOST_SLOT("1.0", writer_put,
+             (const pn_host *host, pn_writer *writer, const void *data, size_t size, pn_error *err),
+             (host, writer, data, size, err))
+PN_HOST_SLOT("1.0", quant_number, (const pn_host *host, const char *name, uint64_t *number, pn_error *err),
+             (host, name, number, err))
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
