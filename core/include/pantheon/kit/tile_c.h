@@ -25,6 +25,21 @@ typedef struct pn_block_type {
     void (*unpack)(const uint8_t *block, pn_codes *out);
 } pn_block_type;
 
+/* Body of pn_quant.dequantize, where d * code + m, rounded like this, is what the type promises. */
+PN_UNUSED static inline void pn_c_dequantize(const pn_block_type *t, const void *row, float *out, size_t n)
+{
+    const size_t group = t->fine ? 16 : 32;
+    const uint8_t *block = (const uint8_t *)row;
+    pn_codes w;
+    for (; n >= t->block_elems; n -= t->block_elems, block += t->block_bytes, out += t->block_elems) {
+        t->unpack(block, &w);
+        for (size_t i = 0; i < t->block_elems; i++) {
+            const float x = w.d[i / group] * (float)w.code[i];
+            out[i] = t->minimum ? x + w.m[i / group] : x;
+        }
+    }
+}
+
 /* Body of pn_kernel.scratch_bytes: total and chunk sum of each column, and codes. */
 PN_UNUSED static inline size_t pn_c_i16_scratch(size_t columns)
 {
