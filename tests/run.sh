@@ -45,23 +45,27 @@ unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
 
 limit=${TEST_TIMEOUT:-300}
 wrap=()
-# cmocka catches these signals and tells only their names; a sanitizer tells where.
+# cmocka catches these signals and tells only their names; a sanitizer tells where. (checkasm handles them itself.)
 faults=handle_segv=2:handle_sigbus=2:handle_sigill=2:handle_sigfpe=2
+unit_env=()
 case $SAN in
 address | fuzzer)
     # Hostile sizes must reach the code's own check, so the allocator returns NULL as malloc does. Not with
     # detect_stack_use_after_return: gcc 12 does not align its frames for the widest registers.
-    ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=0:$faults${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+    ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
     export ASAN_OPTIONS UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+    unit_env=(env ASAN_OPTIONS="$ASAN_OPTIONS:$faults")
     limit=$((limit * 3))
     ;;
 undefined)
-    export UBSAN_OPTIONS=print_stacktrace=1:$faults${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+    export UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+    unit_env=(env UBSAN_OPTIONS="$UBSAN_OPTIONS:$faults")
     limit=$((limit * 2))
     ;;
 thread)
     # libomp itself is not instrumented; Archer tells the sanitizer about its forks, joins and barriers.
-    export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:$faults${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+    export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+    unit_env=(env TSAN_OPTIONS="$TSAN_OPTIONS:$faults")
     for a in /usr/lib/llvm-*/lib/libarcher.so; do [ ! -f "$a" ] || export OMP_TOOL_LIBRARIES=$a; done
     # Its shadow memory does not fit every layout that a kernel may pick at random.
     if setarch -R true 2>/dev/null; then wrap=(setarch -R); fi
@@ -167,7 +171,7 @@ for suite in "$@"; do
         for src in tests/unit/test_*.c; do
             [ -e "$src" ] || continue
             n=$(basename "$src" .c)
-            run_one "unit/$n" "${emulator[@]}" "$PN_BUILD/tests/$n"
+            run_one "unit/$n" "${unit_env[@]}" "${emulator[@]}" "$PN_BUILD/tests/$n"
         done
         ;;
     checkasm)
