@@ -74,7 +74,7 @@ static void check(const char *text, size_t size, uint32_t flags, const char *wan
         fail_msg("%s, text \"%.*s\": got %s, wanted %s", name, (int)size, text, got, want);
 }
 
-/* ---- tests/data/tokens/spm.txt ---------------------------------------------------------------------------------- */
+/* ---- tests/data/tokens/spm.txt ----------------------------------------------------------------------------------- */
 
 static size_t unescape(char *text)
 {
@@ -110,7 +110,7 @@ static void test_table(void **state)
     assert_true(n >= 5);
 }
 
-/* ---- the vectors of the package --------------------------------------------------------------------------------- */
+/* ---- the vectors of the package ---------------------------------------------------------------------------------- */
 
 static void test_vectors(void **state)
 {
