@@ -1,0 +1,14 @@
+/* iq4_xs kernels for AVX512. */
+#include <pantheon/kit/simd_avx512.h>
+#include "iq4_xs_simd.h"
+
+size_t pn_iq4_xs_scratch_avx512(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_tile_scratch_bytes(&iq4_xs_tile, columns);
+}
+
+pn_status pn_iq4_xs_matmul_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_i16_matmul(args, &iq4_xs_tile);
+}

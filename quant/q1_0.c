@@ -1,0 +1,63 @@
+/* The type q1_0: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/register.h>
+#include <pantheon/kit/tile_c.h>
+#include "q1_0.h"
+
+static void q1_0_dequantize(const void *row, float *out, size_t n)
+{
+    const pn_q1_0_block *b = row;
+    for (; n >= PN_Q1_0_ELEMS; n -= PN_Q1_0_ELEMS, b++, out += PN_Q1_0_ELEMS) {
+        const float d = pn_get_half(b->d);
+        for (size_t i = 0; i < PN_Q1_0_ELEMS; i++) out[i] = b->qs[i / 8] >> i % 8 & 1 ? d : -d;
+    }
+}
+
+static void q1_0_byteswap(void *row, size_t n)
+{
+    pn_q1_0_block *b = row;
+    for (; n >= PN_Q1_0_ELEMS; n -= PN_Q1_0_ELEMS, b++) pn_swap16(b->d);
+}
+
+static void q1_0_unpack(const uint8_t *block, pn_codes *out)
+{
+    const pn_q1_0_block *b = (const pn_q1_0_block *)block;
+    for (size_t u = 0; u < PN_Q1_0_ELEMS / 32; u++) out->d[u] = pn_get_half(b->d);
+    for (size_t i = 0; i < PN_Q1_0_ELEMS; i++) out->code[i] = b->qs[i / 8] >> i % 8 & 1 ? 1 : -1;
+}
+
+static const pn_block_type q1_0_block = {sizeof(pn_q1_0_block), PN_Q1_0_ELEMS, 0, 0, q1_0_unpack};
+
+static size_t q1_0_scratch_c(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_c_i16_scratch(columns);
+}
+
+static pn_status q1_0_matmul_c(const pn_matmul_args *args)
+{
+    return pn_c_i16_matmul(args, &q1_0_block);
+}
+
+static const pn_quant q1_0_type = {.struct_size = sizeof(pn_quant),
+                                   .name = "q1_0",
+                                   .summary = "1 bit, a scale for each 128",
+                                   .block_elems = PN_Q1_0_ELEMS,
+                                   .block_bytes = sizeof(pn_q1_0_block),
+                                   .dequantize = q1_0_dequantize,
+                                   .byteswap = q1_0_byteswap};
+
+static const pn_kernel q1_0_kernels[] = {
+    PN_KERNEL(q1_0, i16, c, PN_SCORE_C, 0, 1, q1_0_scratch_c, q1_0_matmul_c),
+#ifdef PN_HAVE_X86
+    PN_KERNEL(q1_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q1_0_scratch_avx2, pn_q1_0_matmul_avx2),
+    PN_KERNEL(q1_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q1_0_scratch_avx512,
+              pn_q1_0_matmul_avx512),
+#endif
+};
+
+static pn_status q1_0_init(const pn_host *host, pn_error *err)
+{
+    return pn_register_type(host, &q1_0_type, q1_0_kernels, sizeof q1_0_kernels / sizeof *q1_0_kernels, err);
+}
+
+PN_PLUGIN("org.pantheon.q1_0", "0.1.0", "MIT", "the quantization type q1_0", 0, q1_0_init)

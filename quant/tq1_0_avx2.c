@@ -1,0 +1,14 @@
+/* tq1_0 kernels for AVX2. */
+#include <pantheon/kit/simd_avx2.h>
+#include "tq1_0_simd.h"
+
+size_t pn_tq1_0_scratch_avx2(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_tile_scratch_bytes(&tq1_0_tile, columns);
+}
+
+pn_status pn_tq1_0_matmul_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i16_matmul(args, &tq1_0_tile);
+}

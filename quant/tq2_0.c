@@ -1,0 +1,94 @@
+/* The type tq2_0: registration, conversion, and the kernel in C. */
+#include <pantheon/kit/register.h>
+#include <pantheon/kit/tile_c.h>
+#include "tq2_0.h"
+
+/* Code of element i, -1..2. */
+static int tq2_0_code(const pn_tq2_0_block *b, size_t i)
+{
+    return (b->qs[i / 128 * 32 + i % 32] >> 2 * (i / 32 % 4) & 3) - 1;
+}
+
+static void tq2_0_dequantize(const void *row, float *out, size_t n)
+{
+    const pn_tq2_0_block *b = row;
+    for (; n >= PN_TQ2_0_ELEMS; n -= PN_TQ2_0_ELEMS, b++, out += PN_TQ2_0_ELEMS) {
+        const float d = pn_get_half(b->d);
+        for (size_t i = 0; i < PN_TQ2_0_ELEMS; i++) out[i] = d * (float)tq2_0_code(b, i);
+    }
+}
+
+static pn_status tq2_0_quantize(const float *x, const float *importance, void *row, size_t n, pn_error *err)
+{
+    pn_tq2_0_block *b = row;
+    for (; n >= PN_TQ2_0_ELEMS; n -= PN_TQ2_0_ELEMS, b++, x += PN_TQ2_0_ELEMS) {
+        float low = 0, high = 0;
+        pn_status status = pn_range_of(x, PN_TQ2_0_ELEMS, &low, &high, err);
+        if (status != PN_OK) return status;
+        const float largest = high > -low ? high : -low;
+        if (!pn_fits_half(largest))
+            return pn_fail(err, PN_E_RANGE, "tq2_0 cannot hold values from %g to %g: its scale is a half",
+                           (double)low, (double)high);
+        const float d = pn_ternary_fit(x, importance, PN_TQ2_0_ELEMS, largest), inverse = pn_inverse(d);
+        pn_put_half(b->d, d);
+        memset(b->qs, 0, sizeof b->qs);
+        for (size_t i = 0; i < PN_TQ2_0_ELEMS; i++) {
+            const int q = pn_fit_code(x[i], inverse, 0.0f, -1, 1) + 1;
+            uint8_t *at = &b->qs[i / 128 * 32 + i % 32];
+            *at = (uint8_t)(*at | q << 2 * (i / 32 % 4));
+        }
+        importance = importance ? importance + PN_TQ2_0_ELEMS : NULL;
+    }
+    return PN_OK;
+}
+
+static void tq2_0_byteswap(void *row, size_t n)
+{
+    pn_tq2_0_block *b = row;
+    for (; n >= PN_TQ2_0_ELEMS; n -= PN_TQ2_0_ELEMS, b++) pn_swap16(b->d);
+}
+
+static void tq2_0_unpack(const uint8_t *block, pn_codes *out)
+{
+    const pn_tq2_0_block *b = (const pn_tq2_0_block *)block;
+    for (size_t u = 0; u < PN_TQ2_0_ELEMS / 32; u++) out->d[u] = pn_get_half(b->d);
+    for (size_t i = 0; i < PN_TQ2_0_ELEMS; i++) out->code[i] = (int16_t)tq2_0_code(b, i);
+}
+
+static const pn_block_type tq2_0_block = {sizeof(pn_tq2_0_block), PN_TQ2_0_ELEMS, 0, 0, tq2_0_unpack};
+
+static size_t tq2_0_scratch_c(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_c_i16_scratch(columns);
+}
+
+static pn_status tq2_0_matmul_c(const pn_matmul_args *args)
+{
+    return pn_c_i16_matmul(args, &tq2_0_block);
+}
+
+static const pn_quant tq2_0_type = {.struct_size = sizeof(pn_quant),
+                                   .name = "tq2_0",
+                                   .summary = "ternary in 2 bits, a scale for each 256",
+                                   .block_elems = PN_TQ2_0_ELEMS,
+                                   .block_bytes = sizeof(pn_tq2_0_block),
+                                   .dequantize = tq2_0_dequantize,
+                                   .quantize = tq2_0_quantize,
+                                   .byteswap = tq2_0_byteswap};
+
+static const pn_kernel tq2_0_kernels[] = {
+    PN_KERNEL(tq2_0, i16, c, PN_SCORE_C, 0, 1, tq2_0_scratch_c, tq2_0_matmul_c),
+#ifdef PN_HAVE_X86
+    PN_KERNEL(tq2_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_tq2_0_scratch_avx2, pn_tq2_0_matmul_avx2),
+    PN_KERNEL(tq2_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_tq2_0_scratch_avx512,
+              pn_tq2_0_matmul_avx512),
+#endif
+};
+
+static pn_status tq2_0_init(const pn_host *host, pn_error *err)
+{
+    return pn_register_type(host, &tq2_0_type, tq2_0_kernels, sizeof tq2_0_kernels / sizeof *tq2_0_kernels, err);
+}
+
+PN_PLUGIN("org.pantheon.tq2_0", "0.1.0", "MIT", "the quantization type tq2_0", 0, tq2_0_init)

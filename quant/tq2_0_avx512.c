@@ -1,0 +1,14 @@
+/* tq2_0 kernels for AVX512. */
+#include <pantheon/kit/simd_avx512.h>
+#include "tq2_0_simd.h"
+
+size_t pn_tq2_0_scratch_avx512(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_tile_scratch_bytes(&tq2_0_tile, columns);
+}
+
+pn_status pn_tq2_0_matmul_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_i16_matmul(args, &tq2_0_tile);
+}
