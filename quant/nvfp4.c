@@ -40,7 +40,7 @@ static uint8_t nvfp4_fit(const float *x, const float *importance, float largest)
             best = code;
         }
     }
-    for (int code = top + 1; code <= LARGEST && code <= top + 4; code++) {
+    for (int code = top + 1; code <= LARGEST && code <= top + 8; code++) {
         const double error = pn_e2m1_error(x, importance, GROUP, nvfp4_scale((uint8_t)code));
         if (error < least) {
             least = error;

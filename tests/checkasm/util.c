@@ -109,9 +109,18 @@ static void expand_i16(const void *packed, size_t cols, double *x)
     for (size_t k = 0; k < cols; k++) x[k] = (double)scale[k / PN_I16_CHUNK] * q[pn_i16_place(k)];
 }
 
+static void expand_i8(const void *packed, size_t cols, double *x)
+{
+    const pn_i8_chunk *c = packed;
+    for (size_t k = 0; k < cols; k++) x[k] = (double)c[k / 256].scale[k % 256 / 32] * c[k / 256].q[k % 256];
+}
+
 ca_expand_fn ca_expand(const char *packing)
 {
-    return !strcmp(packing, "f32") ? expand_f32 : !strcmp(packing, "i16") ? expand_i16 : NULL;
+    return !strcmp(packing, "f32")   ? expand_f32
+           : !strcmp(packing, "i16") ? expand_i16
+           : !strcmp(packing, "i8")  ? expand_i8
+                                     : NULL;
 }
 
 /* ---- weights
@@ -129,6 +138,10 @@ static bool raw_block(ca_rng *r, const pn_quant *q, uint8_t *block, float *x)
         float largest = 0;
         bool finite = true;
         for (size_t i = 0; i < q->block_bytes; i++) block[i] = (uint8_t)ca_next(r);
+        if (attempt > 1000) { /* wide integers: rarely of moderate size unless their high bytes are all alike */
+            const size_t from = ca_below(r, q->block_bytes);
+            memset(block + from, ca_below(r, 2) ? 0 : 0xff, q->block_bytes - from);
+        }
         q->dequantize(block, x, q->block_elems);
         for (size_t i = 0; i < q->block_elems; i++) {
             finite = finite && isfinite(x[i]);

@@ -36,8 +36,10 @@ def main(tmp):
     status, out, err = run("dequant", "--set", "quant.alias.200=f32", path, "strange")
     check("an alias says what the number is", status == 0 and out == struct.pack("<4f", 50, 51, 52, 53), err)
     status, out, err = run("dequant", path, "ints")
-    if status:
-        check("a type without plugin: tensor, type, folders", "'ints'" in err and "i64" in err and "plugins" in err, err)
+    check("integers are read as data", status == 0 and out == struct.pack("<8f", *struct.unpack("<8q", first[96:160])), err)
+    status, out, err = run("dequant", "--set", "quant.alias.27=absent", path, "ints")
+    check("a type without plugin: tensor, type, folders",
+          status == 1 and "'ints'" in err and "absent" in err and "plugins" in err, err)
 
     for args, want in (([], 2), ([path], 2), ([path, "a", "b"], 2), (["--bogus", path, "four"], 2), ([path + "x", "four"], 1)):
         status, out, err = run("dequant", *args)
