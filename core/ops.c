@@ -201,6 +201,64 @@ static void pack_i16(const float *x, size_t cols, void *out)
     pn_pack_i16_with(pack_chunk, x, cols, out);
 }
 
+/* All levels do these very steps, each rounded once, as in pack_chunk. */
+static float pack_unit(const float *x, int8_t *q, int32_t sum[2])
+{
+    uint32_t largest = 0;
+    float amax, inverse;
+    for (size_t i = 0; i < 32; i++) {
+        uint32_t u;
+        memcpy(&u, x + i, 4);
+        u &= 0x7fffffff;
+        largest = u > largest ? u : largest;
+    }
+    memcpy(&amax, &largest, 4);
+    sum[0] = sum[1] = 0;
+    if (largest >= 0x7f800000 || amax < PN_I8_TINY) {
+        memset(q, 0, 32);
+        return largest >= 0x7f800000 ? NAN : 0;
+    }
+    inverse = 127.0f / amax;
+    for (size_t i = 0; i < 32; i++) {
+        q[i] = (int8_t)lrintf(x[i] * inverse);
+        sum[i / 16] += q[i];
+    }
+    return amax / 127.0f;
+}
+
+void pn_pack_i8_with(pn_pack_unit *unit, const float *x, size_t cols, void *out)
+{
+    pn_i8_chunk *chunk = out;
+    size_t used = (cols + 255) / 256 * sizeof *chunk;
+    for (size_t k = 0; k < (cols + 255) / 256 * 256; k += 32) {
+        pn_i8_chunk *c = chunk + k / 256;
+        size_t i = k / 32 % 8;
+        float last[32] = { 0 }, scale = 0;
+        int32_t sum[2] = { 0, 0 };
+        const float *from = x + k;
+        if (k >= cols) {
+            memset(c->q + 32 * i, 0, 32);
+        } else {
+            if (cols - k < 32)
+                from = memcpy(last, from, (cols - k) * sizeof *from);
+            scale = unit(from, c->q + 32 * i, sum);
+        }
+        c->scale[i] = scale;
+        c->isum16[2 * i] = sum[0];
+        c->isum16[2 * i + 1] = sum[1];
+        c->isum32[i] = sum[0] + sum[1];
+        c->sum16[2 * i] = scale * (float)sum[0];
+        c->sum16[2 * i + 1] = scale * (float)sum[1];
+        c->sum32[i] = scale * (float)(sum[0] + sum[1]);
+    }
+    memset((char *)out + used, 0, pn_i8_bytes(cols) - used);
+}
+
+static void pack_i8(const float *x, size_t cols, void *out)
+{
+    pn_pack_i8_with(pack_unit, x, cols, out);
+}
+
 /* ---- levels ------------------------------------------------------------------------------------------------------ */
 
 const pn_ops pn_ops_c = {
@@ -222,6 +280,7 @@ const pn_ops pn_ops_c = {
     .dot = dot,
     .pack_f32 = pn_pack_f32_c,
     .pack_i16 = pack_i16,
+    .pack_i8 = pack_i8,
 };
 
 /* From the lowest to the highest. */

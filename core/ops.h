@@ -69,6 +69,7 @@ typedef struct pn_ops {
     /* Packings of kit/pack.h: one column; `out` aligned to 64, all its bytes written. */
     void (*pack_f32)(const float *x, size_t cols, void *out);
     void (*pack_i16)(const float *x, size_t cols, void *out);
+    void (*pack_i8)(const float *x, size_t cols, void *out);
 } pn_ops;
 
 /* The best table that `features` (PN_CPU_*) permit. Never NULL. */

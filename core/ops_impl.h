@@ -20,6 +20,11 @@ typedef float pn_pack_chunk(const float *x, size_t n, float *sum32, float *sum16
 /* A whole column, chunk by chunk. */
 void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *out);
 
+/* 32 floats as q with one scale, which it returns, and the sums of both halves' q: a unit of packing "i8". */
+typedef float pn_pack_unit(const float *x, int8_t *q, int32_t sum[2]);
+/* A whole column, unit by unit. */
+void pn_pack_i8_with(pn_pack_unit *unit, const float *x, size_t cols, void *out);
+
 /* One half to float and back, as the hardware does it: to nearest even, NaN made quiet with its upper payload. */
 static inline float pn_float_of_half(uint16_t h)
 {

@@ -234,6 +234,31 @@ static void pack_i16(const float *x, size_t cols, void *out)
     pn_pack_i16_with(pack_chunk, x, cols, out);
 }
 
+/* The steps of pack_unit in ops.c. */
+static float pack_unit(const float *x, int8_t *q, int32_t sum[2])
+{
+    vbits largest = b_zero();
+    float amax;
+    uint32_t bits;
+    for (size_t i = 0; i < 32; i += VL)
+        largest = b_largest(largest, v_load(x + i));
+    bits = b_first(largest);
+    memcpy(&amax, &bits, 4);
+    if (bits >= 0x7f800000 || amax < PN_I8_TINY) {
+        memset(q, 0, 32);
+        sum[0] = sum[1] = 0;
+        return bits >= 0x7f800000 ? NAN : 0;
+    }
+    sum[0] = v_quantize8(x, 127.0f / amax, q);
+    sum[1] = v_quantize8(x + 16, 127.0f / amax, q + 16);
+    return amax / 127.0f;
+}
+
+static void pack_i8(const float *x, size_t cols, void *out)
+{
+    pn_pack_i8_with(pack_unit, x, cols, out);
+}
+
 const pn_ops PN_OPS_TABLE = {
     .level = PN_OPS_LEVEL,
     .cpu_features = PN_OPS_FEATURES,
@@ -254,4 +279,5 @@ const pn_ops PN_OPS_TABLE = {
     .dot = dot,
     .pack_f32 = pn_pack_f32_c,
     .pack_i16 = pack_i16,
+    .pack_i8 = pack_i8,
 };

@@ -1,5 +1,5 @@
 /* How q4_1 unpacks in vectors; included after a vector layer by q4_1_avx2.c and q4_1_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include "q4_1.h"
 
 PN_INLINE void pn_q4_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
@@ -29,4 +29,6 @@ static const pn_tile_type q4_1_tile = {.block_bytes = sizeof(pn_q4_1_block),
                                        .span = 1,
                                        .minimum = 1,
                                        .head = pn_q4_1_head,
-                                       .codes = pn_q4_1_codes};
+                                       .codes = pn_q4_1_codes,
+                                       .least = 0,
+                                       .most = 15};

@@ -502,6 +502,27 @@ static void check_pack_i16(co *c)
     }
 }
 
+static void check_pack_i8(co *c)
+{
+    pair p;
+    EACH_PAIR(c, p) {
+        size_t bytes = pn_i8_bytes(p.n), at = co_below(c, p.n);
+        void (*want)(const float *, size_t, void *) = pn_ops_at(0)->pack_i8, (*got)(const float *, size_t, void *) =
+            c->ops->pack_i8;
+        compare_packed(c, &p, bytes, want, got, "as it is");
+        if (p.kind == CO_RANDOM) {  /* with a largest of 127 the others are ties */
+            for (size_t i = 0; i < p.n; i++)
+                p.x[i] = i % 32 == at % 32 ? -127 : (float)(int)(co_unit(c) * 126) + 0.5f;
+            compare_packed(c, &p, bytes, want, got, "ties");
+        }
+        p.x[at] = p.n % 3 == 0 ? NAN : p.n % 3 == 1 ? INFINITY : -INFINITY;
+        compare_packed(c, &p, bytes, want, got, "not finite");
+        co_fill(c, CO_ZERO, p.x, p.n);
+        p.x[at] = p.n % 2 ? PN_I8_TINY : nextafterf(PN_I8_TINY, 0);
+        compare_packed(c, &p, bytes, want, got, "around the smallest");
+    }
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 typedef struct check {
@@ -515,7 +536,7 @@ typedef struct check {
 static const check checks[] = {
     SLOT(rms_norm), SLOT(layer_norm), SLOT(add), SLOT(mul), SLOT(scale), SLOT(activation), SLOT(glu), SLOT(rope),
     SLOT(attend_f32), SLOT(attend_f16), SLOT(store_key_f32), SLOT(store_key_f16), SLOT(f16_from_f32),
-    SLOT(f32_from_f16), SLOT(dot), SLOT(pack_f32), SLOT(pack_i16),
+    SLOT(f32_from_f16), SLOT(dot), SLOT(pack_f32), SLOT(pack_i16), SLOT(pack_i8),
 };
 #define N_CHECKS (sizeof checks / sizeof checks[0])
 

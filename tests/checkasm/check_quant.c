@@ -178,11 +178,44 @@ static void check_i16_sums(const uint8_t *packed, size_t cols)
         if (q[pn_i16_place(k)]) ca_fail("element %zu behind the last is %d, not 0", k, q[pn_i16_place(k)]);
 }
 
+/* Those of "i8", and the zeros behind its end. */
+static void check_i8_sums(const uint8_t *packed, size_t cols, size_t bytes)
+{
+    const pn_i8_chunk *chunk = (const pn_i8_chunk *)(const void *)packed;
+    const size_t end = (cols + 255) / 256 * 256;
+    for (size_t k = 0; k < end; k += 16) {
+        const pn_i8_chunk *c = chunk + k / 256;
+        const size_t i = k % 256 / 16;
+        int32_t sum = 0;
+        for (size_t j = 0; j < 16; j++) {
+            const int8_t q = c->q[k % 256 + j];
+            sum += q;
+            if (q == -128 || (q && k + j >= cols)) ca_fail("element %zu is %d", k + j, q);
+        }
+        if (sum != c->isum16[i] || c->scale[i / 2] * (float)sum != c->sum16[i])
+            ca_fail("isum16[%zu] is %d, sum16 %g, the numbers give %d", i, c->isum16[i], (double)c->sum16[i], sum);
+        if (i % 2 && (sum += c->isum16[i - 1], sum != c->isum32[i / 2] || c->scale[i / 2] * (float)sum != c->sum32[i / 2]))
+            ca_fail("isum32[%zu] is %d, sum32 %g, the numbers give %d", i / 2, c->isum32[i / 2], (double)c->sum32[i / 2],
+                    sum);
+    }
+    for (size_t i = end / 256 * sizeof *chunk; i < bytes; i++)
+        if (packed[i]) ca_fail("byte %zu behind the last record is %d, not 0", i, packed[i]);
+}
+
+/* The most that an element may be off in a packing, by the largest of those that share its scale. */
+static double off_by(const char *packing, double largest)
+{
+    if (!strcmp(packing, "i16")) return largest < (double)PN_I16_TINY ? largest : largest / 32767.0 * 0.505;
+    if (!strcmp(packing, "i8")) return largest < (double)PN_I8_TINY ? largest : largest / 127.0 * 0.5001;
+    return 0;
+}
+
 /* Columns stand for the numbers that were packed: as near as the packing promises. */
 static void check_pack(const pn_packing *p, ca_rng *r, size_t cols, int input)
 {
     const size_t bytes = p->column_bytes(cols);
-    const bool i16 = !strcmp(p->name, "i16");
+    const bool i16 = !strcmp(p->name, "i16"), i8 = !strcmp(p->name, "i8");
+    const size_t together = i8 ? 32 : PN_I16_CHUNK; /* elements that share a scale */
     const pn_packing *lowest = p;
     ca_block x = ca_alloc(cols * sizeof(float), 4, false), out = ca_alloc(bytes, 64, false);
     float *in = (float *)(void *)x.data;
@@ -203,16 +236,16 @@ static void check_pack(const pn_packing *p, ca_rng *r, size_t cols, int input)
     lowest->pack(in, cols, again);
     if (memcmp(again, out.data, bytes)) ca_fail("other bytes than the same packing at the lowest level");
     ca_expand(p->name)(out.data, cols, y);
-    for (size_t begin = 0; begin < cols; begin += PN_I16_CHUNK) {
-        const size_t end = cols - begin < PN_I16_CHUNK ? cols : begin + PN_I16_CHUNK;
-        double largest = 0, bound;
+    for (size_t begin = 0; begin < cols; begin += together) {
+        const size_t end = cols - begin < together ? cols : begin + together;
+        double largest = 0;
         for (size_t k = begin; k < end; k++) largest = fmax(largest, fabs((double)in[k]));
-        bound = !i16 ? 0.0 : largest < (double)PN_I16_TINY ? largest : largest / 32767.0 * 0.505;
         for (size_t k = begin; k < end; k++)
-            if (!(fabs(y[k] - (double)in[k]) <= bound))
+            if (!(fabs(y[k] - (double)in[k]) <= off_by(p->name, largest)))
                 ca_fail("element %zu: %.9g became %.9g", k, (double)in[k], y[k]);
     }
     if (i16) check_i16_sums(out.data, cols);
+    if (i8) check_i8_sums(out.data, cols, bytes);
     if (!ca_release(&x) || !ca_release(&out)) ca_fail("wrote beside the column");
     free(again);
     free(y);

@@ -389,6 +389,42 @@ static void test_pack_i16_not_finite(void **state)
     }
 }
 
+/* What kit/pack.h promises about a column of "i8"; a record that is not finite says so by a scale, alone. */
+static void test_pack_i8(void **state)
+{
+    enum { N = 600 };
+    static _Alignas(64) unsigned char p[4096];
+    static float x[N];
+    (void)state;
+    EACH_LEVEL(ops) {
+        for (size_t cols = 1; cols <= N; cols += cols < 70 ? 1 : 47) {
+            size_t bytes = pn_i8_bytes(cols), bad = cols > 300 ? 290 : N;
+            const pn_i8_chunk *c = (const void *)p;
+            assert_true(bytes + 64 <= sizeof p);
+            for (size_t i = 0; i < cols; i++)
+                x[i] = noise() * (i < 64 ? 3e38f : i < 128 ? 1e-31f : i < 192 ? 1 : i < 256 ? 0 : 1e-3f);
+            if (bad < cols)
+                x[bad] = cols % 2 ? NAN : -INFINITY;
+            memset(p, 0xee, sizeof p);
+            ops->pack_i8(x, cols, p);
+            for (size_t k = 0; k < (cols + 255) / 256 * 256; k++) {
+                const pn_i8_chunk *r = c + k / 256;
+                float scale = r->scale[k % 256 / 32];
+                int q = r->q[k % 256];
+                assert_in_range(q + 127, 0, 254);
+                if (k >= cols)
+                    assert_int_equal(q, 0);
+                else if (k / 32 == bad / 32)
+                    assert_true(isnan(scale) && q == 0);
+                else
+                    near(ops, (double)x[k], (double)scale * q, (double)scale * 0.5001 + 1e-30);
+            }
+            for (size_t i = bytes; i < bytes + 64; i++)
+                assert_int_equal(p[i], 0xee);
+        }
+    }
+}
+
 static void test_pack_f32(void **state)
 {
     float x[40], out[48];
@@ -412,7 +448,7 @@ int main(void)
         cmocka_unit_test(test_choice),   cmocka_unit_test(test_norms),     cmocka_unit_test(test_activations),
         cmocka_unit_test(test_rope),     cmocka_unit_test(test_attention), cmocka_unit_test(test_halves),
         cmocka_unit_test(test_dot),      cmocka_unit_test(test_pack_i16),  cmocka_unit_test(test_pack_i16_not_finite),
-        cmocka_unit_test(test_pack_f32),
+        cmocka_unit_test(test_pack_i8),  cmocka_unit_test(test_pack_f32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,27 @@ PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
     return acc;
 }
 
+/* Products of unsigned bytes of u and signed bytes of s, added in pairs to 16-bit lanes. Those saturate: see who calls
+ * (tile_i8.h). */
+PN_INLINE pn_vi pn_v_pairs8(pn_vi u, pn_vi s)
+{
+    return _mm256_maddubs_epi16(u, s);
+}
+/* acc + lo + hi of the 16-bit lanes of a. */
+PN_INLINE pn_vi pn_v_widen16(pn_vi acc, pn_vi a)
+{
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(a, _mm256_set1_epi16(1)));
+}
+/* Magnitudes of bytes (128 of -128); bytes of b with the sign of those of a, 0 where a is 0. */
+PN_INLINE pn_vi pn_v_abs8(pn_vi a)
+{
+    return _mm256_abs_epi8(a);
+}
+PN_INLINE pn_vi pn_v_sign8(pn_vi b, pn_vi a)
+{
+    return _mm256_sign_epi8(b, a);
+}
+
 PN_INLINE pn_vi pn_v_load(const void *p)
 {
     return _mm256_load_si256((const __m256i *)p);

@@ -115,6 +115,13 @@ PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
     return acc;
 }
 
+/* acc + the four products of unsigned bytes of u and signed bytes of s in each 32-bit lane. */
+PN_INLINE pn_vi pn_v_dot8(pn_vi acc, pn_vi u, pn_vi s)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s));
+    return acc;
+}
+
 /* Aligned to the vector. */
 PN_INLINE pn_vi pn_v_load(const void *p)
 {

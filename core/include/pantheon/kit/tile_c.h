@@ -1,4 +1,4 @@
-/* Kernels in plain C for the packings "i16" and "f32" (kit/pack.h): simple, for any machine, and what the vector
+/* Kernels in plain C for the packings "i16", "i8" and "f32" (kit/pack.h): simple, for any machine, and what the vector
  * kernels are checked against. A type says how one block becomes scales and codes, or how a row becomes floats. */
 #ifndef PANTHEON_KIT_TILE_C_H
 #define PANTHEON_KIT_TILE_C_H
@@ -94,6 +94,37 @@ PN_UNUSED static inline pn_status pn_c_i16_matmul(const pn_matmul_args *a, const
                 if (end % PN_I16_CHUNK == 0 || end == cols) {
                     total[c] += acc[c] * (double)((const float *)(const void *)(x + l.scale))[chunk];
                     acc[c] = 0;
+                }
+            }
+        }
+        for (size_t c = 0; c < a->columns; c++) a->out[c * a->out_stride + r] = (float)total[c];
+    }
+    return PN_OK;
+}
+
+/* Body of pn_kernel.matmul on "i8". Scratch: pn_c_i16_scratch is enough. */
+PN_UNUSED static inline pn_status pn_c_i8_matmul(const pn_matmul_args *a, const pn_block_type *t)
+{
+    const size_t cols = (size_t)a->weight->cols, group = t->fine ? 16 : 32;
+    double *total = (double *)a->scratch;
+    pn_codes *w = (pn_codes *)(void *)(total + a->columns);
+
+    if (a->scratch_bytes < pn_c_i16_scratch(a->columns)) return PN_E_ARGUMENT;
+    for (uint64_t r = a->row_begin; r < a->row_end; r++) {
+        const uint8_t *block = (const uint8_t *)a->weight->data + r * a->weight->row_stride;
+        memset(total, 0, a->columns * sizeof(double));
+        for (size_t k = 0; k < cols; k += t->block_elems, block += t->block_bytes) {
+            t->unpack(block, w);
+            for (size_t c = 0; c < a->columns; c++) {
+                const uint8_t *column = (const uint8_t *)a->packed + c * a->packed_stride;
+                const pn_i8_chunk *x = (const pn_i8_chunk *)(const void *)column + k / PN_I16_CHUNK;
+                for (size_t i = 0; i < t->block_elems; i += group) {
+                    const size_t at = k % PN_I16_CHUNK + i;
+                    int32_t isum = 0;
+                    for (size_t j = 0; j < group; j++) isum += w->code[i + j] * x->q[at + j];
+                    total[c] += (double)w->d[i / group] * (double)x->scale[at / 32] * isum;
+                    if (t->minimum)
+                        total[c] += (double)w->m[i / group] * (double)(t->fine ? x->sum16 : x->sum32)[at / group];
                 }
             }
         }

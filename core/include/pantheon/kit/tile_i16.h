@@ -42,6 +42,7 @@ typedef struct pn_tile_type {
     /* Codes of units unit .. unit + span - 1 of that block: 16 vectors a unit, number 2g + h holding elements 4g + h
      * and 4g + h + 2 as two 16-bit integers in each lane, |code| <= 255. */
     void (*codes)(pn_rows rows, size_t offset, size_t unit, pn_vi *w);
+    int least, most;    /* the bounds of a code, for tile_i8.h alone */
 } pn_tile_type;
 
 /* Scratch of many columns; behind it lie float total[columns][PN_TILE_ROWS] and the staged rows. */
