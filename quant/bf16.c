@@ -15,9 +15,9 @@ static float get_bf16(const uint8_t *p)
 static void put_bf16(uint8_t *p, float f)
 {
     uint32_t bits;
-    uint16_t v;
     memcpy(&bits, &f, sizeof bits);
-    v = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    const int nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const uint16_t v = (uint16_t)(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
     memcpy(p, &v, sizeof v);
 }
 
@@ -69,16 +69,16 @@ static pn_status bf16_matmul_c(const pn_matmul_args *args)
 }
 
 static const pn_quant bf16_type = {.struct_size = sizeof(pn_quant),
-                                  .flags = PN_QUANT_FLOAT,
-                                  .name = "bf16",
-                                  .summary = "16-bit floating point (upper half of an IEEE single)",
-                                  .block_elems = 1,
-                                  .block_bytes = PN_BF16_BYTES,
-                                  .dequantize = bf16_dequantize,
-                                  .quantize = bf16_quantize,
-                                  .byteswap = bf16_byteswap,
-                                  .dot = bf16_dot,
-                                  .axpy = bf16_axpy};
+                                   .flags = PN_QUANT_FLOAT,
+                                   .name = "bf16",
+                                   .summary = "16-bit floating point (upper half of an IEEE single)",
+                                   .block_elems = 1,
+                                   .block_bytes = PN_BF16_BYTES,
+                                   .dequantize = bf16_dequantize,
+                                   .quantize = bf16_quantize,
+                                   .byteswap = bf16_byteswap,
+                                   .dot = bf16_dot,
+                                   .axpy = bf16_axpy};
 
 static const pn_kernel bf16_kernels[] = {
     PN_KERNEL(bf16, f32, c, PN_SCORE_C, 0, 1, bf16_scratch_c, bf16_matmul_c),

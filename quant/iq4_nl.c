@@ -24,8 +24,8 @@ static pn_status iq4_nl_quantize(const float *x, const float *importance, void *
         if (status != PN_OK) return status;
         const float d = pn_iq4_fit(x, importance, PN_IQ4_NL_ELEMS, high > -low ? high : low);
         if (!pn_fits_half(d))
-            return pn_fail(err, PN_E_RANGE, "iq4_nl cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "iq4_nl cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         pn_put_half(b->d, d);
         const float inverse = pn_inverse(pn_get_half(b->d)); /* of the scale as it is stored */
         for (size_t i = 0; i < 16; i++)
@@ -64,21 +64,30 @@ static pn_status iq4_nl_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq4_nl_block);
 }
 
+static pn_status iq4_nl_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq4_nl_block);
+}
+
 static const pn_quant iq4_nl_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "iq4_nl",
-                                   .summary = "4 bits by a code book, a scale for each 32",
-                                   .block_elems = PN_IQ4_NL_ELEMS,
-                                   .block_bytes = sizeof(pn_iq4_nl_block),
-                                   .dequantize = iq4_nl_dequantize,
-                                   .quantize = iq4_nl_quantize,
-                                   .byteswap = iq4_nl_byteswap};
+                                     .name = "iq4_nl",
+                                     .summary = "4 bits by a code book, a scale for each 32",
+                                     .block_elems = PN_IQ4_NL_ELEMS,
+                                     .block_bytes = sizeof(pn_iq4_nl_block),
+                                     .dequantize = iq4_nl_dequantize,
+                                     .quantize = iq4_nl_quantize,
+                                     .byteswap = iq4_nl_byteswap};
 
 static const pn_kernel iq4_nl_kernels[] = {
     PN_KERNEL(iq4_nl, i16, c, PN_SCORE_C, 0, 1, iq4_nl_scratch_c, iq4_nl_matmul_c),
+    PN_KERNEL(iq4_nl, i8, c, PN_SCORE_C, 0, 1, iq4_nl_scratch_c, iq4_nl_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq4_nl, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq4_nl_scratch_avx2, pn_iq4_nl_matmul_avx2),
+    PN_KERNEL(iq4_nl, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq4_nl_scratch_avx2, pn_iq4_nl_fast_avx2),
     PN_KERNEL(iq4_nl, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_nl_scratch_avx512,
               pn_iq4_nl_matmul_avx512),
+    PN_KERNEL(iq4_nl, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_nl_scratch_avx512,
+              pn_iq4_nl_fast_avx512),
 #endif
 };
 

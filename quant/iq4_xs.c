@@ -100,8 +100,7 @@ static void iq4_xs_put(pn_iq4_xs_block *b, const attempt *a, float d)
         b->scales_low[g / 2] = (uint8_t)(b->scales_low[g / 2] | (s & 15u) << 4 * (g % 2));
         high = (uint16_t)(high | s >> 4 << 2 * g);
         for (size_t i = 0; i < 16; i++)
-            b->qs[16 * g + i] =
-                (uint8_t)(pn_iq4_nearest(x[i] * inverse) | pn_iq4_nearest(x[i + 16] * inverse) << 4);
+            b->qs[16 * g + i] = (uint8_t)(pn_iq4_nearest(x[i] * inverse) | pn_iq4_nearest(x[i + 16] * inverse) << 4);
     }
     memcpy(b->scales_high, &high, sizeof high);
 }
@@ -115,13 +114,13 @@ static pn_status iq4_xs_quantize(const float *x, const float *importance, void *
         pn_status status = pn_range_of(x, PN_IQ4_XS_ELEMS, &low, &high, err);
         if (status != PN_OK) return status;
         if (!pn_fits_half((high > -low ? high : -low) / (25.0f * 113.0f)))
-            return pn_fail(err, PN_E_RANGE, "iq4_xs cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "iq4_xs cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         for (size_t g = 0; g < GROUPS; g++) {
             status = pn_range_of(x + 32 * g, 32, &low, &high, err);
             if (status != PN_OK) return status;
-            const float f = pn_iq4_fit(x + 32 * g, importance ? importance + 32 * g : NULL, 32,
-                                       high > -low ? high : low);
+            const float f =
+                pn_iq4_fit(x + 32 * g, importance ? importance + 32 * g : NULL, 32, high > -low ? high : low);
             a.fitted[g] = f;
             if ((f < 0 ? -f : f) > (largest < 0 ? -largest : largest)) largest = f;
         }
@@ -165,21 +164,30 @@ static pn_status iq4_xs_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq4_xs_block);
 }
 
+static pn_status iq4_xs_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq4_xs_block);
+}
+
 static const pn_quant iq4_xs_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "iq4_xs",
-                                   .summary = "4 bits by a code book, a scale of 6 bits for each 32",
-                                   .block_elems = PN_IQ4_XS_ELEMS,
-                                   .block_bytes = sizeof(pn_iq4_xs_block),
-                                   .dequantize = iq4_xs_dequantize,
-                                   .quantize = iq4_xs_quantize,
-                                   .byteswap = iq4_xs_byteswap};
+                                     .name = "iq4_xs",
+                                     .summary = "4 bits by a code book, a scale of 6 bits for each 32",
+                                     .block_elems = PN_IQ4_XS_ELEMS,
+                                     .block_bytes = sizeof(pn_iq4_xs_block),
+                                     .dequantize = iq4_xs_dequantize,
+                                     .quantize = iq4_xs_quantize,
+                                     .byteswap = iq4_xs_byteswap};
 
 static const pn_kernel iq4_xs_kernels[] = {
     PN_KERNEL(iq4_xs, i16, c, PN_SCORE_C, 0, 1, iq4_xs_scratch_c, iq4_xs_matmul_c),
+    PN_KERNEL(iq4_xs, i8, c, PN_SCORE_C, 0, 1, iq4_xs_scratch_c, iq4_xs_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq4_xs, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq4_xs_scratch_avx2, pn_iq4_xs_matmul_avx2),
+    PN_KERNEL(iq4_xs, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq4_xs_scratch_avx2, pn_iq4_xs_fast_avx2),
     PN_KERNEL(iq4_xs, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_xs_scratch_avx512,
               pn_iq4_xs_matmul_avx512),
+    PN_KERNEL(iq4_xs, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_xs_scratch_avx512,
+              pn_iq4_xs_fast_avx512),
 #endif
 };
 

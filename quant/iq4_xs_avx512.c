@@ -12,3 +12,8 @@ pn_status pn_iq4_xs_matmul_avx512(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &iq4_xs_tile);
 }
+
+pn_status pn_iq4_xs_fast_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &iq4_xs_tile);
+}

@@ -1,5 +1,5 @@
 /* How iq4_xs unpacks in vectors; included after a vector layer by iq4_xs_avx2.c and iq4_xs_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "iq4_xs.h"
 
@@ -34,7 +34,9 @@ PN_INLINE void pn_iq4_xs_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *
 }
 
 static const pn_tile_type iq4_xs_tile = {.block_bytes = sizeof(pn_iq4_xs_block),
-                                       .block_units = 8,
-                                       .span = 1,
-                                       .head = pn_iq4_xs_head,
-                                       .codes = pn_iq4_xs_codes};
+                                         .block_units = 8,
+                                         .span = 1,
+                                         .head = pn_iq4_xs_head,
+                                         .codes = pn_iq4_xs_codes,
+                                         .least = -127,
+                                         .most = 113};

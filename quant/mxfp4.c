@@ -82,20 +82,28 @@ static pn_status mxfp4_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &mxfp4_block);
 }
 
+static pn_status mxfp4_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &mxfp4_block);
+}
+
 static const pn_quant mxfp4_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "mxfp4",
-                                   .summary = "4-bit floats, a power of two for each 32 (OCP microscaling)",
-                                   .block_elems = PN_MXFP4_ELEMS,
-                                   .block_bytes = sizeof(pn_mxfp4_block),
-                                   .dequantize = mxfp4_dequantize,
-                                   .quantize = mxfp4_quantize};
+                                    .name = "mxfp4",
+                                    .summary = "4-bit floats, a power of two for each 32 (OCP microscaling)",
+                                    .block_elems = PN_MXFP4_ELEMS,
+                                    .block_bytes = sizeof(pn_mxfp4_block),
+                                    .dequantize = mxfp4_dequantize,
+                                    .quantize = mxfp4_quantize};
 
 static const pn_kernel mxfp4_kernels[] = {
     PN_KERNEL(mxfp4, i16, c, PN_SCORE_C, 0, 1, mxfp4_scratch_c, mxfp4_matmul_c),
+    PN_KERNEL(mxfp4, i8, c, PN_SCORE_C, 0, 1, mxfp4_scratch_c, mxfp4_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(mxfp4, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_mxfp4_scratch_avx2, pn_mxfp4_matmul_avx2),
+    PN_KERNEL(mxfp4, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_mxfp4_scratch_avx2, pn_mxfp4_fast_avx2),
     PN_KERNEL(mxfp4, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_mxfp4_scratch_avx512,
               pn_mxfp4_matmul_avx512),
+    PN_KERNEL(mxfp4, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_mxfp4_scratch_avx512, pn_mxfp4_fast_avx512),
 #endif
 };
 

@@ -12,3 +12,8 @@ pn_status pn_mxfp4_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &mxfp4_tile);
 }
+
+pn_status pn_mxfp4_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &mxfp4_tile);
+}

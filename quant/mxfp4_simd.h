@@ -1,5 +1,5 @@
 /* How mxfp4 unpacks in vectors; included after a vector layer by mxfp4_avx2.c and mxfp4_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "mxfp4.h"
 
@@ -24,8 +24,6 @@ PN_INLINE void pn_mxfp4_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w
     for (size_t g = 0; g < 4; g++) pn_unpack_book(book, x[g], 8, w + 2 * g);
 }
 
-static const pn_tile_type mxfp4_tile = {.block_bytes = sizeof(pn_mxfp4_block),
-                                       .block_units = 1,
-                                       .span = 1,
-                                       .head = pn_mxfp4_head,
-                                       .codes = pn_mxfp4_codes};
+static const pn_tile_type mxfp4_tile = {
+    .block_bytes = sizeof(pn_mxfp4_block), .block_units = 1, .span = 1, .head = pn_mxfp4_head, .codes = pn_mxfp4_codes,
+    .least = -12, .most = 12};

@@ -111,14 +111,14 @@ static pn_status nvfp4_matmul_c(const pn_matmul_args *args)
 }
 
 static const pn_quant nvfp4_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "nvfp4",
-                                   .summary = "4-bit floats, an 8-bit float for each 16",
-                                   .block_elems = PN_NVFP4_ELEMS,
-                                   .block_bytes = sizeof(pn_nvfp4_block),
-                                   .dequantize = nvfp4_dequantize,
-                                   .quantize = nvfp4_quantize,
-                                   .side_suffixes = nvfp4_sides,
-                                   .n_side = 1};
+                                    .name = "nvfp4",
+                                    .summary = "4-bit floats, an 8-bit float for each 16",
+                                    .block_elems = PN_NVFP4_ELEMS,
+                                    .block_bytes = sizeof(pn_nvfp4_block),
+                                    .dequantize = nvfp4_dequantize,
+                                    .quantize = nvfp4_quantize,
+                                    .side_suffixes = nvfp4_sides,
+                                    .n_side = 1};
 
 static const pn_kernel nvfp4_kernels[] = {
     PN_KERNEL(nvfp4, i16, c, PN_SCORE_C, 0, 1, nvfp4_scratch_c, nvfp4_matmul_c),

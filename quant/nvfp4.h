@@ -4,9 +4,9 @@
  *   byte   0 .. 3   4 ...                                                    35
  *          d        qs: 8 bytes for each 16 elements: byte i holds the code of element i in its low four bits and of
  *                   element 8 + i in its high four
- *   d has 4 bits of exponent and 3 of mantissa, no sign (the highest bit is ignored): 2^(e - 7) (1 + m / 8), below e = 1
- *   m / 512; 127 is 0. A tensor's own scale, where the file has one ("NAME.scale" beside "NAME.weight"), multiplies
- *   the products.
+ *   d has 4 bits of exponent and 3 of mantissa, no sign (the highest bit is ignored): 2^(e - 7) (1 + m / 8), or
+ *   m / 512 where e = 0; 127 is 0. A tensor's own scale, where the file has one ("NAME.scale" beside "NAME.weight"),
+ *   multiplies the products.
  */
 #ifndef PN_QUANT_NVFP4_H
 #define PN_QUANT_NVFP4_H
@@ -25,7 +25,6 @@ _Static_assert(sizeof(pn_nvfp4_block) == 36, "published size of a nvfp4 block");
 
 /* Multiply what args asked for by the tensor's own scale, if it has one. `status` is passed on. */
 pn_status pn_nvfp4_scaled(const pn_matmul_args *args, pn_status status);
-
 
 size_t pn_nvfp4_scratch_avx2(size_t cols, size_t columns);
 size_t pn_nvfp4_scratch_avx512(size_t cols, size_t columns);

@@ -35,8 +35,8 @@ PN_INLINE void pn_nvfp4_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w
 }
 
 static const pn_tile_type nvfp4_tile = {.block_bytes = sizeof(pn_nvfp4_block),
-                                       .block_units = 2,
-                                       .span = 1,
-                                       .fine = 1,
-                                       .head = pn_nvfp4_head,
-                                       .codes = pn_nvfp4_codes};
+                                        .block_units = 2,
+                                        .span = 1,
+                                        .fine = 1,
+                                        .head = pn_nvfp4_head,
+                                        .codes = pn_nvfp4_codes};

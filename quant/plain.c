@@ -3,15 +3,15 @@
 #include <pantheon/kit/block.h>
 #include <pantheon/plugin.h>
 
-#define PLAIN(type, number)                                                                                            \
-    static void type##_dequantize(const void *row, float *out, size_t n)                                              \
-    {                                                                                                                  \
-        const uint8_t *p = row;                                                                                        \
-        for (size_t i = 0; i < n; i++) {                                                                               \
-            number v;                                                                                                  \
-            memcpy(&v, p + i * sizeof v, sizeof v);                                                                    \
-            out[i] = (float)v;                                                                                         \
-        }                                                                                                              \
+#define PLAIN(type, number)                                              \
+    static void type##_dequantize(const void *row, float *out, size_t n) \
+    {                                                                    \
+        const uint8_t *p = row;                                          \
+        for (size_t i = 0; i < n; i++) {                                 \
+            number v;                                                    \
+            memcpy(&v, p + i * sizeof v, sizeof v);                      \
+            out[i] = (float)v;                                           \
+        }                                                                \
     }
 
 PLAIN(i8, int8_t)
@@ -46,16 +46,41 @@ static void swap_8(void *row, size_t n)
 }
 
 static const pn_quant plain_types[] = {
-    {.struct_size = sizeof(pn_quant), .name = "i8", .summary = "integers of 8 bits", .block_elems = 1,
-     .block_bytes = 1, .dequantize = i8_dequantize},
-    {.struct_size = sizeof(pn_quant), .name = "i16", .summary = "integers of 16 bits", .block_elems = 1,
-     .block_bytes = 2, .dequantize = i16_dequantize, .byteswap = swap_2},
-    {.struct_size = sizeof(pn_quant), .name = "i32", .summary = "integers of 32 bits", .block_elems = 1,
-     .block_bytes = 4, .dequantize = i32_dequantize, .byteswap = swap_4},
-    {.struct_size = sizeof(pn_quant), .name = "i64", .summary = "integers of 64 bits", .block_elems = 1,
-     .block_bytes = 8, .dequantize = i64_dequantize, .byteswap = swap_8},
-    {.struct_size = sizeof(pn_quant), .flags = PN_QUANT_FLOAT, .name = "f64", .summary = "64-bit floating point",
-     .block_elems = 1, .block_bytes = 8, .dequantize = f64_dequantize, .byteswap = swap_8},
+    {.struct_size = sizeof(pn_quant),
+     .name = "i8",
+     .summary = "integers of 8 bits",
+     .block_elems = 1,
+     .block_bytes = 1,
+     .dequantize = i8_dequantize},
+    {.struct_size = sizeof(pn_quant),
+     .name = "i16",
+     .summary = "integers of 16 bits",
+     .block_elems = 1,
+     .block_bytes = 2,
+     .dequantize = i16_dequantize,
+     .byteswap = swap_2},
+    {.struct_size = sizeof(pn_quant),
+     .name = "i32",
+     .summary = "integers of 32 bits",
+     .block_elems = 1,
+     .block_bytes = 4,
+     .dequantize = i32_dequantize,
+     .byteswap = swap_4},
+    {.struct_size = sizeof(pn_quant),
+     .name = "i64",
+     .summary = "integers of 64 bits",
+     .block_elems = 1,
+     .block_bytes = 8,
+     .dequantize = i64_dequantize,
+     .byteswap = swap_8},
+    {.struct_size = sizeof(pn_quant),
+     .flags = PN_QUANT_FLOAT,
+     .name = "f64",
+     .summary = "64-bit floating point",
+     .block_elems = 1,
+     .block_bytes = 8,
+     .dequantize = f64_dequantize,
+     .byteswap = swap_8},
 };
 
 static pn_status plain_init(const pn_host *host, pn_error *err)

@@ -23,8 +23,5 @@ PN_INLINE void pn_q1_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     }
 }
 
-static const pn_tile_type q1_0_tile = {.block_bytes = sizeof(pn_q1_0_block),
-                                       .block_units = 4,
-                                       .span = 4,
-                                       .head = pn_q1_0_head,
-                                       .codes = pn_q1_0_codes};
+static const pn_tile_type q1_0_tile = {
+    .block_bytes = sizeof(pn_q1_0_block), .block_units = 4, .span = 4, .head = pn_q1_0_head, .codes = pn_q1_0_codes};

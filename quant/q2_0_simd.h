@@ -31,8 +31,5 @@ PN_INLINE void pn_q2_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     }
 }
 
-static const pn_tile_type q2_0_tile = {.block_bytes = sizeof(pn_q2_0_block),
-                                       .block_units = 2,
-                                       .span = 2,
-                                       .head = pn_q2_0_head,
-                                       .codes = pn_q2_0_codes};
+static const pn_tile_type q2_0_tile = {
+    .block_bytes = sizeof(pn_q2_0_block), .block_units = 2, .span = 2, .head = pn_q2_0_head, .codes = pn_q2_0_codes};

@@ -1,5 +1,5 @@
 /* How q5_0 unpacks in vectors; included after a vector layer by q5_0_avx2.c and q5_0_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q5_0.h"
 
@@ -21,8 +21,6 @@ PN_INLINE void pn_q5_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     for (size_t i = 0; i < 16; i++) w[i] = pn_v_sub16(pn_v_or(w[i], high[i]), middle);
 }
 
-static const pn_tile_type q5_0_tile = {.block_bytes = sizeof(pn_q5_0_block),
-                                       .block_units = 1,
-                                       .span = 1,
-                                       .head = pn_q5_0_head,
-                                       .codes = pn_q5_0_codes};
+static const pn_tile_type q5_0_tile = {
+    .block_bytes = sizeof(pn_q5_0_block), .block_units = 1, .span = 1, .head = pn_q5_0_head, .codes = pn_q5_0_codes,
+    .least = -16, .most = 15};

@@ -1,5 +1,5 @@
 /* How q5_1 unpacks in vectors; included after a vector layer by q5_1_avx2.c and q5_1_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q5_1.h"
 
@@ -26,4 +26,6 @@ static const pn_tile_type q5_1_tile = {.block_bytes = sizeof(pn_q5_1_block),
                                        .span = 1,
                                        .minimum = 1,
                                        .head = pn_q5_1_head,
-                                       .codes = pn_q5_1_codes};
+                                       .codes = pn_q5_1_codes,
+                                       .least = 0,
+                                       .most = 31};

@@ -80,8 +80,7 @@ static const pn_kernel q8_1_kernels[] = {
     PN_KERNEL(q8_1, i16, c, PN_SCORE_C, 0, 1, q8_1_scratch_c, q8_1_matmul_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(q8_1, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q8_1_scratch_avx2, pn_q8_1_matmul_avx2),
-    PN_KERNEL(q8_1, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_1_scratch_avx512,
-              pn_q8_1_matmul_avx512),
+    PN_KERNEL(q8_1, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_1_scratch_avx512, pn_q8_1_matmul_avx512),
 #endif
 };
 

@@ -21,8 +21,5 @@ PN_INLINE void pn_q8_1_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     }
 }
 
-static const pn_tile_type q8_1_tile = {.block_bytes = sizeof(pn_q8_1_block),
-                                       .block_units = 1,
-                                       .span = 1,
-                                       .head = pn_q8_1_head,
-                                       .codes = pn_q8_1_codes};
+static const pn_tile_type q8_1_tile = {
+    .block_bytes = sizeof(pn_q8_1_block), .block_units = 1, .span = 1, .head = pn_q8_1_head, .codes = pn_q8_1_codes};

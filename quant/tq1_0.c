@@ -43,8 +43,8 @@ static pn_status tq1_0_quantize(const float *x, const float *importance, void *r
         if (status != PN_OK) return status;
         const float largest = high > -low ? high : -low;
         if (!pn_fits_half(largest))
-            return pn_fail(err, PN_E_RANGE, "tq1_0 cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "tq1_0 cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         const float d = pn_ternary_fit(x, importance, PN_TQ1_0_ELEMS, largest), inverse = pn_inverse(d);
         pn_put_half(b->d, d);
         unsigned number[52] = {0}; /* of five digits */
@@ -89,13 +89,13 @@ static pn_status tq1_0_matmul_c(const pn_matmul_args *args)
 }
 
 static const pn_quant tq1_0_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "tq1_0",
-                                   .summary = "ternary, five to a byte, a scale for each 256",
-                                   .block_elems = PN_TQ1_0_ELEMS,
-                                   .block_bytes = sizeof(pn_tq1_0_block),
-                                   .dequantize = tq1_0_dequantize,
-                                   .quantize = tq1_0_quantize,
-                                   .byteswap = tq1_0_byteswap};
+                                    .name = "tq1_0",
+                                    .summary = "ternary, five to a byte, a scale for each 256",
+                                    .block_elems = PN_TQ1_0_ELEMS,
+                                    .block_bytes = sizeof(pn_tq1_0_block),
+                                    .dequantize = tq1_0_dequantize,
+                                    .quantize = tq1_0_quantize,
+                                    .byteswap = tq1_0_byteswap};
 
 static const pn_kernel tq1_0_kernels[] = {
     PN_KERNEL(tq1_0, i16, c, PN_SCORE_C, 0, 1, tq1_0_scratch_c, tq1_0_matmul_c),

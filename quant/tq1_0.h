@@ -5,9 +5,9 @@
  *          qs: 160          80                qh: 16           d
  *          elements         elements          elements         half
  *
- *   Byte i of a part of N bytes holds elements i, i + N, i + 2 N, ... of the part: as digits of a fraction in base 3, the
- *   first the highest. byte / 256 is that fraction, rounded up: three times the byte gives the first digit above its
- *   eight bits, and the rest below them.
+ *   Byte i of a part of N bytes holds elements i, i + N, i + 2 N, ... of the part, as digits of a fraction in base 3,
+ *   the first the highest. byte / 256 is that fraction, rounded up: three times the byte gives the first digit above
+ *   its eight bits, and the rest below them.
  */
 #ifndef PN_QUANT_TQ1_0_H
 #define PN_QUANT_TQ1_0_H

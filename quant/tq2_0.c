@@ -27,8 +27,8 @@ static pn_status tq2_0_quantize(const float *x, const float *importance, void *r
         if (status != PN_OK) return status;
         const float largest = high > -low ? high : -low;
         if (!pn_fits_half(largest))
-            return pn_fail(err, PN_E_RANGE, "tq2_0 cannot hold values from %g to %g: its scale is a half",
-                           (double)low, (double)high);
+            return pn_fail(err, PN_E_RANGE, "tq2_0 cannot hold values from %g to %g: its scale is a half", (double)low,
+                           (double)high);
         const float d = pn_ternary_fit(x, importance, PN_TQ2_0_ELEMS, largest), inverse = pn_inverse(d);
         pn_put_half(b->d, d);
         memset(b->qs, 0, sizeof b->qs);
@@ -69,13 +69,13 @@ static pn_status tq2_0_matmul_c(const pn_matmul_args *args)
 }
 
 static const pn_quant tq2_0_type = {.struct_size = sizeof(pn_quant),
-                                   .name = "tq2_0",
-                                   .summary = "ternary in 2 bits, a scale for each 256",
-                                   .block_elems = PN_TQ2_0_ELEMS,
-                                   .block_bytes = sizeof(pn_tq2_0_block),
-                                   .dequantize = tq2_0_dequantize,
-                                   .quantize = tq2_0_quantize,
-                                   .byteswap = tq2_0_byteswap};
+                                    .name = "tq2_0",
+                                    .summary = "ternary in 2 bits, a scale for each 256",
+                                    .block_elems = PN_TQ2_0_ELEMS,
+                                    .block_bytes = sizeof(pn_tq2_0_block),
+                                    .dequantize = tq2_0_dequantize,
+                                    .quantize = tq2_0_quantize,
+                                    .byteswap = tq2_0_byteswap};
 
 static const pn_kernel tq2_0_kernels[] = {
     PN_KERNEL(tq2_0, i16, c, PN_SCORE_C, 0, 1, tq2_0_scratch_c, tq2_0_matmul_c),

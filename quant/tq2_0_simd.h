@@ -34,8 +34,5 @@ PN_INLINE void pn_tq2_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w
     }
 }
 
-static const pn_tile_type tq2_0_tile = {.block_bytes = sizeof(pn_tq2_0_block),
-                                       .block_units = 8,
-                                       .span = 4,
-                                       .head = pn_tq2_0_head,
-                                       .codes = pn_tq2_0_codes};
+static const pn_tile_type tq2_0_tile = {
+    .block_bytes = sizeof(pn_tq2_0_block), .block_units = 8, .span = 4, .head = pn_tq2_0_head, .codes = pn_tq2_0_codes};

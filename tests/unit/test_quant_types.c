@@ -73,11 +73,11 @@ static void test_byteswap(void **state)
         const char *name;
         size_t begin, end, width; /* fields that are wider than a byte */
         size_t begin2, width2;
-    } fields[] = {{"q5_0", 0, 2, 2, 2, 4}, {"q5_1", 0, 4, 2, 4, 4}, {"iq4_nl", 0, 2, 2, 0, 0},
-                  {"iq4_xs", 0, 4, 2, 0, 0}, {"q8_1", 0, 4, 2, 0, 0}, {"q1_0", 0, 2, 2, 0, 0},
-                  {"q2_0", 0, 2, 2, 0, 0}, {"tq1_0", 52, 54, 2, 0, 0}, {"tq2_0", 64, 66, 2, 0, 0},
-                  {"bf16", 0, 2, 2, 0, 0}, {"i16", 0, 2, 2, 0, 0}, {"i32", 0, 4, 4, 0, 0},
-                  {"i64", 0, 8, 8, 0, 0}, {"f64", 0, 8, 8, 0, 0}};
+    } fields[] = {{"q5_0", 0, 2, 2, 2, 4},   {"q5_1", 0, 4, 2, 4, 4},    {"iq4_nl", 0, 2, 2, 0, 0},
+                  {"iq4_xs", 0, 4, 2, 0, 0}, {"q8_1", 0, 4, 2, 0, 0},    {"q1_0", 0, 2, 2, 0, 0},
+                  {"q2_0", 0, 2, 2, 0, 0},   {"tq1_0", 52, 54, 2, 0, 0}, {"tq2_0", 64, 66, 2, 0, 0},
+                  {"bf16", 0, 2, 2, 0, 0},   {"i16", 0, 2, 2, 0, 0},     {"i32", 0, 4, 4, 0, 0},
+                  {"i64", 0, 8, 8, 0, 0},    {"f64", 0, 8, 8, 0, 0}};
     static const char *const without[] = {"mxfp4", "nvfp4", "i8"};
     (void)state;
     for (size_t t = 0; t < COUNT(fields); t++) {
@@ -202,8 +202,13 @@ static void with_kernels(const char *name, kernel_test test)
     size_t tested = 0;
     for (size_t i = 0; i < 256; i++) ones[i] = 1;
     assert_non_null(p);
-    pn_qweight w = {.struct_size = sizeof w, .type = q, .data = block, .rows = 1, .cols = q->block_elems,
-                    .row_stride = q->block_bytes, .planes = 1};
+    pn_qweight w = {.struct_size = sizeof w,
+                    .type = q,
+                    .data = block,
+                    .rows = 1,
+                    .cols = q->block_elems,
+                    .row_stride = q->block_bytes,
+                    .planes = 1};
     void *packed = aligned_alloc(64, p->column_bytes(q->block_elems));
     p->pack(ones, q->block_elems, packed);
     for (size_t i = 0; pn_runtime_registration(rt, i, &g, NULL) == PN_OK; i++) {
@@ -211,9 +216,16 @@ static void with_kernels(const char *name, kernel_test test)
         if (g.kind != PN_KIND_KERNEL || strcmp(k->quant, name) || !g.usable) continue;
         const size_t bytes = (k->scratch_bytes(q->block_elems, 1) + 63) / 64 * 64;
         void *scratch = aligned_alloc(64, bytes);
-        pn_matmul_args a = {.struct_size = sizeof a, .weight = &w, .row_end = 1, .packed = packed,
-                            .packed_stride = p->column_bytes(q->block_elems), .columns = 1, .out = &out,
-                            .out_stride = 1, .scratch = scratch, .scratch_bytes = bytes};
+        pn_matmul_args a = {.struct_size = sizeof a,
+                            .weight = &w,
+                            .row_end = 1,
+                            .packed = packed,
+                            .packed_stride = p->column_bytes(q->block_elems),
+                            .columns = 1,
+                            .out = &out,
+                            .out_stride = 1,
+                            .scratch = scratch,
+                            .scratch_bytes = bytes};
         memset(block, 0, sizeof block);
         test(k, &a, &w, block);
         free(scratch);
@@ -281,8 +293,8 @@ static void test_kernel_edges(void **state)
 /* Each type has a kernel in C and one for each level of vectors, except those that are only data. */
 static void test_kernels(void **state)
 {
-    static const char *const names[] = {"q5_0", "q5_1", "bf16", "iq4_nl", "iq4_xs", "mxfp4",
-                                        "nvfp4", "q8_1", "q1_0", "q2_0", "tq1_0", "tq2_0"};
+    static const char *const names[] = {"q5_0",  "q5_1", "bf16", "iq4_nl", "iq4_xs", "mxfp4",
+                                        "nvfp4", "q8_1", "q1_0", "q2_0",   "tq1_0",  "tq2_0"};
     (void)state;
     for (size_t t = 0; t < COUNT(names); t++) {
         pn_registration g = {.struct_size = sizeof g};
@@ -299,8 +311,8 @@ static void test_kernels(void **state)
 
 /* ---- quantizing ------------------------------------------------------------------------------------------------- */
 
-static const char *const made[] = {"q5_0", "q5_1", "bf16", "iq4_nl", "iq4_xs",
-                                   "mxfp4", "nvfp4", "q8_1", "tq1_0", "tq2_0"};
+static const char *const made[] = {"q5_0",  "q5_1",  "bf16", "iq4_nl", "iq4_xs",
+                                   "mxfp4", "nvfp4", "q8_1", "tq1_0",  "tq2_0"};
 
 /* The n bytes at the end of a file, before the padding to a multiple of 32. */
 static void read_tail(const char *path, void *data, size_t n)
@@ -440,11 +452,16 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_block),        cmocka_unit_test(test_byteswap),
-        cmocka_unit_test(test_bf16),             cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_scales),           cmocka_unit_test(test_kernel_edges),
-        cmocka_unit_test(test_kernels),          cmocka_unit_test(test_quantize_golden),
-        cmocka_unit_test(test_quantize_refuses), cmocka_unit_test(test_quantize_sizes),
+        cmocka_unit_test(test_one_block),
+        cmocka_unit_test(test_byteswap),
+        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_kernel_edges),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_quantize_golden),
+        cmocka_unit_test(test_quantize_refuses),
+        cmocka_unit_test(test_quantize_sizes),
         cmocka_unit_test(test_quantize_exact),
     };
     return cmocka_run_group_tests_name("quant types", tests, set_up, tear_down);
