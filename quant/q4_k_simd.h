@@ -24,4 +24,6 @@ static const pn_tile_type q4_k_tile = {.block_bytes = sizeof(pn_q4_k_block),
                                        .span = 2,
                                        .minimum = 1,
                                        .head = pn_k_head,
-                                       .codes = pn_q4_k_codes};
+                                       .codes = pn_q4_k_codes,
+                                       .least = 0,
+                                       .most = 15};

@@ -16,7 +16,8 @@ PN_INLINE void pn_q6_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
 /* Unit 0 .. 3 of each half of a block: a low or high half of ql, and two bits of qh. */
 PN_INLINE void pn_q6_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 {
-    const pn_vi low = pn_v_set32(0x000f000f), high = pn_v_set32(0x00300030), bias = pn_v_set32(0x00200020);
+    const pn_vi low = pn_v_set32(0x0f0f0f0f), high = pn_v_set32(0x30303030);
+    const pn_vi byte = pn_v_set32(0x00ff00ff), bias = pn_v_set32(0x00200020);
     const size_t ql = offset + offsetof(pn_q6_k_block, ql) + unit / 4 * 64 + unit % 2 * 32;
     const size_t qh = offset + offsetof(pn_q6_k_block, qh) + unit / 4 * 32;
     pn_vi x[8], h[8];
@@ -26,13 +27,13 @@ PN_INLINE void pn_q6_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
     pn_v_words(rows, qh + 16, h + 4);
     PN_UNROLL
     for (size_t g = 0; g < 8; g++) {
-        const pn_vi even = unit % 4 < 2 ? x[g] : pn_v_srl16(x[g], 4), odd = pn_v_srl16(even, 8);
         const pn_vi y = unit % 4 == 0   ? pn_v_sll32(h[g], 4)
                         : unit % 4 == 1 ? pn_v_sll32(h[g], 2)
                         : unit % 4 == 2 ? h[g]
                                         : pn_v_srl32(h[g], 2);
-        w[2 * g] = pn_v_sub16(pn_v_or(pn_v_and(even, low), pn_v_and(y, high)), bias);
-        w[2 * g + 1] = pn_v_sub16(pn_v_or(pn_v_and(odd, low), pn_v_and(pn_v_srl32(y, 8), high)), bias);
+        const pn_vi v = pn_v_or(pn_v_and(unit % 4 < 2 ? x[g] : pn_v_srl32(x[g], 4), low), pn_v_and(y, high));
+        w[2 * g] = pn_v_sub16(pn_v_and(v, byte), bias);
+        w[2 * g + 1] = pn_v_sub16(pn_v_srl16(v, 8), bias);
     }
 }
 

@@ -1,0 +1,14 @@
+/* q2_k kernels for AVX2. */
+#include <pantheon/kit/simd_avx2.h>
+#include "q2_k_simd.h"
+
+size_t pn_q2_k_scratch_avx2(size_t cols, size_t columns)
+{
+    (void)cols;
+    return pn_tile_scratch_bytes(&q2_k_tile, columns);
+}
+
+pn_status pn_q2_k_matmul_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i16_matmul(args, &q2_k_tile);
+}
