@@ -2,7 +2,7 @@
 #ifndef PN_QUANT_K_SCALES_SIMD_H
 #define PN_QUANT_K_SCALES_SIMD_H
 
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 
 /* d[i] = factor * (byte i of each lane), unsigned. */
 PN_INLINE void pn_k_bytes(pn_vi x, pn_vf factor, pn_vf d[4])
