@@ -113,7 +113,7 @@ objects    = $(patsubst %.c,$(OBJ)/%.o,$(1))
 src_cflags = $(ALL_CFLAGS) $(KIND_$(call path_kind,$(1))) $(ISA_$(call isa_of,$(1))) $(CFLAGS_$(basename $(1)))
 
 LIBS_libpantheon := -ldl -linih -fopenmp -lm
-LIBS_pantheon    := -ledit
+LIBS_pantheon    := -ledit -lpthread -lm
 LIBS_bpe         := -lpcre2-8 -lutf8proc
 
 -include $(wildcard core/flags.mk plugins/flags.mk arch/flags.mk quant/flags.mk tools/flags.mk tests/flags.mk \

@@ -249,10 +249,10 @@ static pn_status wants_stage(const pn_writer *w, stage wanted, const char *call,
 {
     if (w->stage == wanted) return PN_OK;
     return pn_fail(err, PN_E_STATE, "%s: %s %s", w->shown, call,
-                   w->stage == FAILED   ? "after a failure: nothing can follow it"
-                   : w->stage < wanted  ? "before pn_writer_begin"
+                   w->stage == FAILED  ? "after a failure: nothing can follow it"
+                   : w->stage < wanted ? "before pn_writer_begin"
                    : wanted == TENSORS ? "after the file was finished"
-                                        : "after pn_writer_begin");
+                                       : "after pn_writer_begin");
 }
 
 pn_status pn_writer_add_value(pn_writer *w, pn_str key, const pn_value *value, pn_error *err)
@@ -392,8 +392,8 @@ pn_status pn_writer_data(pn_writer *w, const void *data, size_t size, pn_error *
     if (st) return st;
     while (size && !st) {
         if (w->current >= w->tensors.count)
-            return failed(w, pn_fail(err, PN_E_RANGE, "%s: %zu bytes more than its tensors have were given", w->shown,
-                                     size));
+            return failed(
+                w, pn_fail(err, PN_E_RANGE, "%s: %zu bytes more than its tensors have were given", w->shown, size));
         const named_tensor *t = pn_table_at(&w->tensors, w->current)->item;
         uint64_t left = t->tensor.size - w->current_done;
         size_t n = size < left ? size : (size_t)left;

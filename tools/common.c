@@ -449,6 +449,15 @@ void tool_interrupt_catch(bool on)
     sigaction(SIGINT, &a, NULL);
 }
 
+void tool_interrupt_on_term(void)
+{
+    struct sigaction a = { 0 };
+    sigemptyset(&a.sa_mask);
+    a.sa_handler = note_interrupt;
+    a.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
+    sigaction(SIGTERM, &a, NULL);
+}
+
 bool tool_interrupted(void)
 {
     return atomic_load(&interrupted) != 0;

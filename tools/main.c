@@ -17,6 +17,9 @@ static const tool_command COMMANDS[] = {
     { "dequant", cmd_dequant, "a tensor as float32" },
     { "eval", cmd_eval, "logits of every position of a list of tokens" },
     { "bench", cmd_bench, "measure prompt and decode speed" },
+    { "quantize", cmd_quantize, "a copy of a model whose matrices have other types" },
+    { "importance", cmd_importance, "which columns of a model's matrices matter, by a text" },
+    { "perplexity", cmd_perplexity, "how well a model foretells a text, and how far it is from another" },
 };
 enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
 

@@ -27,6 +27,9 @@ int cmd_dequant(int argc, char **argv);
 int cmd_plugins(int argc, char **argv);
 int cmd_why_not(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_quantize(int argc, char **argv);
+int cmd_importance(int argc, char **argv);
+int cmd_perplexity(int argc, char **argv);
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
@@ -119,6 +122,8 @@ uint64_t tool_peak_memory(void);
 enum { TOOL_INTERRUPTED = 130 };    /* exit status */
 /* From now on the first Ctrl-C is only noted, and the next one kills. `on` = false: back to the usual effect. */
 void tool_interrupt_catch(bool on);
+/* The same for SIGTERM, for commands that must not leave a file behind. */
+void tool_interrupt_on_term(void);
 bool tool_interrupted(void);
 /* The same as a pn_session_options.cancelled. */
 int tool_cancelled(void *unused);

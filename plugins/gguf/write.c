@@ -167,12 +167,12 @@ typedef struct file_kind {
 } file_kind;
 
 static const file_kind file_kinds[] = {
-    {"f32", 0, 0},      {"f16", 1, 1},      {"q4_0", 2, 2},    {"q4_1", 3, 3},      {"q8_0", 7, 7},
-    {"q5_0", 8, 8},     {"q5_1", 9, 9},     {"q2_k", 21, 10},  {"q3_k", 11, 12},    {"q4_k", 14, 15},
-    {"q5_k", 16, 17},   {"q6_k", 18, 18},   {"iq2_xxs", 19, 19}, {"iq2_xs", 20, 20}, {"iq3_xxs", 23, 23},
-    {"iq1_s", 24, 24},  {"iq4_nl", 25, 25}, {"iq3_s", 26, 27}, {"iq2_s", 28, 29},   {"iq4_xs", 30, 30},
-    {"iq1_m", 31, 31},  {"bf16", 32, 32},   {"tq1_0", 36, 36}, {"tq2_0", 37, 37},   {"mxfp4", 38, 38},
-    {"nvfp4", 39, 39},  {"q1_0", 40, 40},
+    {"f32", 0, 0},     {"f16", 1, 1},      {"q4_0", 2, 2},      {"q4_1", 3, 3},     {"q8_0", 7, 7},
+    {"q5_0", 8, 8},    {"q5_1", 9, 9},     {"q2_k", 21, 10},    {"q3_k", 11, 12},   {"q4_k", 14, 15},
+    {"q5_k", 16, 17},  {"q6_k", 18, 18},   {"iq2_xxs", 19, 19}, {"iq2_xs", 20, 20}, {"iq3_xxs", 23, 23},
+    {"iq1_s", 24, 24}, {"iq4_nl", 25, 25}, {"iq3_s", 26, 27},   {"iq2_s", 28, 29},  {"iq4_xs", 30, 30},
+    {"iq1_m", 31, 31}, {"bf16", 32, 32},   {"tq1_0", 36, 36},   {"tq2_0", 37, 37},  {"mxfp4", 38, 38},
+    {"nvfp4", 39, 39}, {"q1_0", 40, 40},
 };
 
 /* The type with the most elements in matrices; *others: how many matrices inside the blocks have another. -1 when it
@@ -344,7 +344,8 @@ static void find_alignment(writing *w)
     for (size_t i = 0; i < w->info.n_values && !w->status; i++) {
         w->status = pn_host_writer_value_at(w->host, w->writer, i, &key, &v, w->err);
         if (w->status || !pn_str_is(key, KEY_ALIGNMENT)) continue;
-        if (!pn_value_int(v, &a) || v->type == PN_T_BOOL || a < 1 || a > INT32_MAX || (a % 8 && a != 1 && a != 2 && a != 4))
+        if (!pn_value_int(v, &a) || v->type == PN_T_BOOL || a < 1 || a > INT32_MAX ||
+            (a % 8 && a != 1 && a != 2 && a != 4))
             w->status = pn_fail(w->err, PN_E_FORMAT, "%s: '" KEY_ALIGNMENT "' must be a multiple of 8 (or 1, 2, 4)",
                                 w->info.path);
         else w->alignment = (uint64_t)a;

@@ -7,7 +7,7 @@ import subprocess
 import _tiny as t
 
 COMMANDS = ['run', 'chat', 'inspect', 'why-not', 'plugins', 'config', 'tokenize', 'detokenize', 'dequant', 'eval',
-            'bench']
+            'bench', 'quantize', 'importance', 'perplexity']
 
 
 def help_texts():
