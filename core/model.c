@@ -120,6 +120,10 @@ uint64_t pn_model_weight_bytes(const pn_model *m)
 {
     return pn_plan_weight_bytes(m->plan);
 }
+double pn_model_multiply_adds(const pn_model *m, uint64_t tokens, uint64_t outputs)
+{
+    return pn_plan_multiply_adds(m->plan, tokens, outputs);
+}
 size_t pn_model_describe(const pn_model *m, char *text, size_t capacity)
 {
     return pn_plan_describe(m->plan, text, capacity);

@@ -425,6 +425,18 @@ uint64_t pn_plan_weight_bytes(const pn_plan *p)
     return sum;
 }
 
+double pn_plan_multiply_adds(const pn_plan *p, uint64_t tokens, uint64_t outputs)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const pn_plan_node *n = &p->nodes[i];
+        const pn_qweight *q = n->kind == PN_OP_LINEAR ? &p->weights[n->weights[0]].q : NULL;
+        const uint64_t columns = p->values[n->output].selected ? outputs : tokens;
+        if (q) sum += (double)q->rows * (double)q->cols * (double)columns;
+    }
+    return sum;
+}
+
 size_t pn_plan_describe(const pn_plan *p, char *text, size_t capacity)
 {
     pn_text t = {text, capacity, 0};

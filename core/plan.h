@@ -80,6 +80,8 @@ void pn_plan_destroy(pn_plan *plan);
 pn_status pn_plan_finish(pn_plan *plan, pn_error *err);
 /* Bytes of weights that one token reads: every matrix of a linear once, one row of an embedding. */
 uint64_t pn_plan_weight_bytes(const pn_plan *plan);
+/* Multiply-adds of all linears for `tokens` tokens, `outputs` of them selected. */
+double pn_plan_multiply_adds(const pn_plan *plan, uint64_t tokens, uint64_t outputs);
 /* The word of a node, for messages. */
 const char *pn_plan_op_name(const pn_plan_node *node);
 size_t pn_plan_describe(const pn_plan *plan, char *text, size_t capacity);

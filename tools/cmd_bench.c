@@ -1,4 +1,4 @@
-/* `pantheon bench`: prompt and decode speed, and how near decode comes to what the machine's memory can give. */
+/* `pantheon bench`: prompt and decode speed, and how near they come to what the machine can do. */
 #include "tool.h"
 
 #include <getopt.h>
@@ -12,25 +12,27 @@ static const char HELP[] =
     "usage: pantheon bench [-c FILE.ini | MODEL] [OPTIONS]\n\n"
     "Evaluates a prompt of N tokens at once (prompt), then N tokens one by one from an empty context (decode), after\n"
     "a warm-up that is not counted. Decode reads every weight once per token, so its bytes per second are compared\n"
-    "with what the same threads read from the same file in memory in the same run.\n\n"
+    "with what the same threads read from the same file in memory in the same run. With --limits a prompt's\n"
+    "multiply-adds with weights (attention is not counted) are compared with what the same threads do in registers.\n\n"
     "  -p, --prompt N         tokens of the prompt (512); 0 leaves it out\n"
     "  -n, --decode N         tokens decoded (64); 0 leaves it out\n"
     "  -r, --repeats N        how often (5)\n"
     "  -t, --threads N        threads ([runtime] threads)\n"
     "      --activations MODE exact or fast ([runtime] activations)\n"
     "      --kv TYPE          numbers of the cache ([runtime] kv)\n"
+    "      --limits           what the machine can do: multiply-adds of 8 and 16 bits and of floats\n"
     "      --json             one JSON object\n"
     "  -c, --config FILE      an INI file\n"
     "      --set SECTION.KEY=V  any key of the INI; may repeat\n"
     "  -v, --verbose          each repeat; -vv: kernels too\n"
     "  -h, --help             this text\n";
 
-enum { BENCH_ACTIVATIONS = TOOL_FIRST, BENCH_JSON, BENCH_KV };
+enum { BENCH_ACTIVATIONS = TOOL_FIRST, BENCH_JSON, BENCH_KV, BENCH_LIMITS };
 
 typedef struct bench_options {
     const char *model;
     int64_t prompt, decode, repeats;
-    bool json;
+    bool json, limits;
 } bench_options;
 
 typedef struct speed {
@@ -46,6 +48,7 @@ typedef struct bench {
     speed prompt, decode;
     double machine_bandwidth;   /* bytes per second; 0 = could not be measured */
     uint64_t measured_bytes;
+    double multiply[3];         /* multiply-adds per second by pn_arithmetic; 0 = not measured */
     char cpu[128], features[512];
 } bench;
 
@@ -95,6 +98,9 @@ static void measure_machine(bench *b)
 {
     size_t bytes;
     const void *data = weight_range(pn_model_file(b->model), &bytes);
+    for (int kind = 0; kind < 3 && b->o->limits; kind++)
+        b->multiply[kind] = pn_measure_multiply((pn_arithmetic)kind, pn_runtime_cpu(b->setup->runtime),
+                                                (int)pn_session_threads(b->session), 10);
     if (!data)
         return;
     b->machine_bandwidth = pn_measure_read(data, bytes, pn_session_threads(b->session), 5);
@@ -204,6 +210,42 @@ static double share(const bench *b)
     return b->machine_bandwidth > 0 ? decode_bandwidth(b) / b->machine_bandwidth : 0;
 }
 
+/* The arithmetic of the kernels that take most of the file's bytes, by the name of their packing. */
+static pn_arithmetic arithmetic(const bench *b)
+{
+    uint64_t bytes[3] = { 0 };
+    size_t index = 0;
+    pn_registration k;
+    pn_file *file = pn_model_file(b->model);
+    while (next_kernel(b, &index, &k)) {
+        pn_arithmetic kind = strncmp(k.packing, "i16", 3) == 0  ? PN_ARITHMETIC_I16
+                             : strncmp(k.packing, "i8", 2) == 0 ? PN_ARITHMETIC_I8
+                                                                : PN_ARITHMETIC_F32;
+        for (size_t i = 0; i < pn_file_tensor_count(file); i++) {
+            const pn_tensor *t = pn_file_tensor_at(file, i);
+            if (t->type && strcmp(t->type, k.quant) == 0)
+                bytes[kind] += t->size;
+        }
+    }
+    return bytes[1] >= bytes[0] && bytes[1] >= bytes[2] ? PN_ARITHMETIC_I16
+           : bytes[0] >= bytes[2]                       ? PN_ARITHMETIC_I8
+                                                        : PN_ARITHMETIC_F32;
+}
+
+static const char *const ARITHMETIC[] = { "i8", "i16", "f32" };
+
+/* Multiply-adds with weights per second, of the prompt. */
+static double prompt_multiply(const bench *b)
+{
+    return pn_model_multiply_adds(b->model, b->prompt.tokens, 1) * b->prompt.mean / (double)b->prompt.tokens;
+}
+
+static double prompt_share(const bench *b)
+{
+    double limit = b->multiply[arithmetic(b)];
+    return limit > 0 ? prompt_multiply(b) / limit : 0;
+}
+
 static void json_text(const char *name, const char *text)
 {
     printf("\"%s\": ", name);
@@ -236,6 +278,10 @@ static void print_json(const bench *b)
     json_text("features", b->features);
     printf(", \"processors\": %ld, \"read_bytes_per_second\": %.0f, \"read_bytes\": %llu},\n",
            sysconf(_SC_NPROCESSORS_ONLN), b->machine_bandwidth, (unsigned long long)b->measured_bytes);
+    if (b->o->limits)
+        printf("  \"limits\": {\"read_bytes_per_second\": %.0f, \"i8_multiply_adds_per_second\": %.0f, "
+               "\"i16_multiply_adds_per_second\": %.0f, \"f32_multiply_adds_per_second\": %.0f},\n",
+               b->machine_bandwidth, b->multiply[0], b->multiply[1], b->multiply[2]);
     printf("  \"threads\": %d, \"repeats\": %lld, \"batch\": %d, ", (int)pn_session_threads(b->session),
            (long long)b->o->repeats, (int)pn_session_batch(b->session));
     json_text("activations", precision(b) == PN_FAST ? "fast" : "exact");
@@ -256,6 +302,9 @@ static void print_json(const bench *b)
     if (b->prompt.tokens > 0) {
         printf(",\n");
         json_speed("prompt", &b->prompt);
+        if (b->o->limits)
+            printf(", \"multiply_adds_per_second\": %.0f, \"arithmetic\": \"%s\", \"share_of_multiply_adds\": %.4f",
+                   prompt_multiply(b), ARITHMETIC[arithmetic(b)], prompt_share(b));
         printf("}");
     }
     if (b->decode.tokens > 0) {
@@ -265,6 +314,23 @@ static void print_json(const bench *b)
                (unsigned long long)pn_model_weight_bytes(b->model), decode_bandwidth(b), share(b));
     }
     printf(",\n  \"peak_memory_bytes\": %llu\n}\n", (unsigned long long)tool_peak_memory());
+}
+
+static void print_limits(const bench *b)
+{
+    static const char *const words[] = { "8-bit", "16-bit", "float" };
+    const double *m = b->multiply;
+    pn_arithmetic kind = arithmetic(b);
+    if (m[kind] <= 0) {
+        printf("limits   multiply-adds are not known for these CPU features\n");
+        return;
+    }
+    printf("limits   8-bit %.0f, 16-bit %.0f, float %.0f 10^9 multiply-adds/s (in registers, same threads)", m[0] * 1e-9,
+           m[1] * 1e-9, m[2] * 1e-9);
+    if (b->prompt.tokens > 0)
+        printf("; prompt does %.0f, %.0f %% of the %s ones", prompt_multiply(b) * 1e-9, prompt_share(b) * 100,
+               words[kind]);
+    printf("\n");
 }
 
 static void print_text(const bench *b)
@@ -292,7 +358,11 @@ static void print_text(const bench *b)
                (double)b->measured_bytes * 1e-6);
     if (b->machine_bandwidth > 0 && b->decode.tokens > 0)
         printf("; decode uses %.0f %% of that", share(b) * 100);
-    printf("%speak     %.1f MB\n", b->machine_bandwidth > 0 ? "\n" : "", (double)tool_peak_memory() * 1e-6);
+    if (b->machine_bandwidth > 0)
+        printf("\n");
+    if (b->o->limits)
+        print_limits(b);
+    printf("peak     %.1f MB\n", (double)tool_peak_memory() * 1e-6);
 }
 
 /* ---- the subcommand --------------------------------------------------------------------------------------------- */
@@ -303,7 +373,7 @@ static int parse(tool_setup *setup, bench_options *o, int argc, char **argv)
         TOOL_LONG_OPTIONS,
         { "prompt", required_argument, NULL, 'p' }, { "decode", required_argument, NULL, 'n' },
         { "repeats", required_argument, NULL, 'r' }, { "json", no_argument, NULL, BENCH_JSON },
-        { "activations", required_argument, NULL, BENCH_ACTIVATIONS }, { "kv", required_argument, NULL, BENCH_KV },
+        { "limits", no_argument, NULL, BENCH_LIMITS }, { "activations", required_argument, NULL, BENCH_ACTIVATIONS }, { "kv", required_argument, NULL, BENCH_KV },
         { 0 }
     };
     int c, status;
@@ -313,6 +383,7 @@ static int parse(tool_setup *setup, bench_options *o, int argc, char **argv)
         case 'n': status = tool_integer("bench", "-n", optarg, 0, 1 << 24, &o->decode); break;
         case 'r': status = tool_integer("bench", "-r", optarg, 1, 1000, &o->repeats); break;
         case BENCH_JSON: o->json = true; status = 0; break;
+        case BENCH_LIMITS: o->limits = true; status = 0; break;
         case BENCH_ACTIVATIONS:
             status = tool_setup_set(setup, "runtime.activations", optarg, "--activations");
             break;

@@ -1,7 +1,6 @@
 /* checkasm --bench: times kernels on one thread, with one column (weights from memory) and with many, beside what the
  * machine can do. */
 #include "checkasm.h"
-#include "limits.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -34,13 +33,10 @@ static double time_call(const pn_kernel *k, const pn_matmul_args *a)
 /* Billions of multiply-adds a second of one core at a kernel's level and kind of arithmetic; 0 = unknown. */
 static double limit_of(const pn_kernel *k)
 {
-#ifdef PN_HAVE_X86
-    const bool integer = !strcmp(k->packing, "i16");
-    if (k->cpu_features & PN_CPU_AVX512) return integer ? pn_limit_i16_avx512() : pn_limit_f32_avx512();
-    if (k->cpu_features & PN_CPU_AVX2) return integer ? pn_limit_i16_avx2() : pn_limit_f32_avx2();
-#endif
-    (void)k;
-    return 0;
+    const pn_arithmetic kind = !strncmp(k->packing, "i16", 3)  ? PN_ARITHMETIC_I16
+                               : !strncmp(k->packing, "i8", 2) ? PN_ARITHMETIC_I8
+                                                               : PN_ARITHMETIC_F32;
+    return 1e-9 * pn_measure_multiply(kind, k->cpu_features, 1, 5);
 }
 
 static void bench_kernel(const pn_kernel *k, double read)

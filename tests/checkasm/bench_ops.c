@@ -1,6 +1,7 @@
 /* Times the slots of pn_ops at every level of this CPU: figures to read, never to test. */
 #include "check_ops.h"
-#include "limits.h"
+
+#include <pantheon/pantheon.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -69,6 +70,7 @@ static void run_f32_from_f16(work *w) { w->ops->f32_from_f16(w->h, N, w->y); }
 static void run_dot(work *w) { w->y[0] = w->ops->dot(w->x, w->z, N); }
 static void run_pack_f32(work *w) { w->ops->pack_f32(w->x, N, w->packed); }
 static void run_pack_i16(work *w) { w->ops->pack_i16(w->x, N, w->packed); }
+static void run_pack_i8(work *w) { w->ops->pack_i8(w->x, N, w->packed); }
 static void run_attend_f32(work *w) { w->ops->attend_f32(&w->attend); }
 static void run_attend_f16(work *w) { w->ops->attend_f16(&w->attend); }
 
@@ -97,6 +99,7 @@ static const struct run {
     { "dot", run_dot, 0, 8 * N },
     { "pack_f32", run_pack_f32, 0, 8 * N },
     { "pack_i16", run_pack_i16, 0, 6 * N },
+    { "pack_i8", run_pack_i8, 0, 5 * N },
 };
 
 /* Aligned as the library's own memory is. */
@@ -106,20 +109,6 @@ static float *room(size_t n)
     if (!p)
         exit(2);
     return p;
-}
-
-/* Operations a second that the level's multiply-adds allow; 0 = not known. */
-static double limit_of(const char *level)
-{
-    double billions = 0;
-#ifdef PN_HAVE_X86
-    if (!strcmp(level, "avx512"))
-        billions = pn_limit_f32_avx512();
-    else if (!strcmp(level, "avx2"))
-        billions = pn_limit_f32_avx2();
-#endif
-    (void)level;
-    return 2e9 * billions;
 }
 
 static void bench_attend(work *w, size_t n, size_t d, const char *what, double limit)
@@ -160,11 +149,11 @@ void bench_ops(uint64_t features)
         w.end[i] = PN_KV_BLOCK;
     }
     for (size_t l = 0; (ops = pn_ops_at(l)) != NULL; l++) {
-        double limit;
+        double limit;   /* operations a second that the level's multiply-adds allow; 0 = not known */
         if (ops->cpu_features & ~features)
             continue;
         w.ops = ops;
-        limit = limit_of(ops->level);
+        limit = 2 * pn_measure_multiply(PN_ARITHMETIC_F32, ops->cpu_features, 1, 5);
         printf("# ops.%s (%d elements, in cache", ops->level, N);
         printf(limit > 0 ? "; multiply-add limit %.0f GFLOP/s):\n" : "):\n", limit / 1e9);
         co_fill(&c, CO_RANDOM, w.x, N);

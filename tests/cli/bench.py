@@ -40,6 +40,23 @@ def main():
     t.check('threads and repeats', j.get('threads') == 2 and j.get('repeats') == 2, j)
     kernels = j.get('kernels', [])
     t.check('kernels in use', any(k.get('type') == 'f32' and k.get('name') for k in kernels), kernels)
+    t.check('limits only when asked for', 'limits' not in j and 'arithmetic' not in j.get('prompt', {}), j)
+    j = as_json('--limits', bench('-p', 40, '-n', 0, '--json', '--limits'))
+    limits, p = j.get('limits', {}), j.get('prompt', {})
+    c = 'PANTHEON_CPU' in os.environ or 'avx2' not in j.get('machine', {}).get('features', '')
+    known = limits.get('f32_multiply_adds_per_second', 0) > 0 and limits.get('read_bytes_per_second', 0) > 0
+    t.check('limits of the machine', known or c, limits)
+    want = p.get('multiply_adds_per_second', 0) / max(limits.get('f32_multiply_adds_per_second', 1), 1)
+    good = p.get('arithmetic') == 'f32' and abs(p.get('share_of_multiply_adds', -1) - want) <= 1e-3 * want + 1e-4
+    t.check('share of the multiply-adds', good and p.get('multiply_adds_per_second', 0) > 0 or c, p)
+    # A layer: 64x64 for queries, 32x64 for keys and for values; 64x64 and 160x64 three times after attention, where
+    # the last layer, like the output, has the one token left whose logits are wanted.
+    attention, rest = 64 * (64 + 2 * 32), 64 * (64 + 3 * 160)
+    adds = 40 * (2 * attention + rest) + rest + 320 * 64
+    got = p.get('multiply_adds_per_second', 0) / max(p.get('tokens_per_second', 1), 1e-9) * 40
+    t.check('multiply-adds of the prompt', abs(got - adds) < 1e-4 * adds, f'{got}, not {adds}')
+    text = bench('-p', 8, '-n', 0, '--limits', '-r', 1).stdout.decode()
+    t.check('--limits as text', 'limits   ' in text and 'multiply-adds' in text, text)
     j = as_json('-n 0', bench('-p', 8, '-n', 0, '--json'))
     t.check('-n 0 leaves decode out', 'prompt' in j and 'decode' not in j, j)
     j = as_json('-p 0', bench('-p', 0, '-n', 3, '--json', '-r', 1))

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <cpu.h>
 #include <math.h>
 #include <ops.h>
 #include <pantheon/kit/pack.h>
@@ -102,6 +103,21 @@ static void test_measure_read(void **state)
     free(data);
 }
 
+/* Known at every level above C, and less without instructions than with. */
+static void test_measure_multiply(void **state)
+{
+    const uint64_t cpu = pn_cpu_detect(), levels[] = {PN_LEVEL_AVX512, PN_LEVEL_AVX2};
+    (void)state;
+    for (size_t l = 0; l < 2; l++)
+        for (int kind = PN_ARITHMETIC_I8; kind <= PN_ARITHMETIC_F32 && (cpu & levels[l]) == levels[l]; kind++) {
+            double speed = pn_measure_multiply((pn_arithmetic)kind, levels[l], 2, 1);
+            assert_true(isfinite(speed) && speed > 0);
+        }
+    assert_true(pn_measure_multiply(PN_ARITHMETIC_I8, 0, 1, 1) == 0);
+    assert_true(pn_measure_multiply((pn_arithmetic)3, cpu, 1, 1) == 0);
+    assert_true(pn_measure_multiply((pn_arithmetic)-1, cpu, 1, 1) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_column_bytes),
         cmocka_unit_test(test_refusal_is_passed_on),
         cmocka_unit_test(test_measure_read),
+        cmocka_unit_test(test_measure_multiply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

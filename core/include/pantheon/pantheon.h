@@ -303,6 +303,8 @@ PN_API int32_t pn_model_context(const pn_model *model);  /* tokens the file says
 PN_API const char *pn_model_arch(const pn_model *model); /* the file's architecture name */
 PN_API uint64_t
 pn_model_weight_bytes(const pn_model *model); /* bytes of weights read for one token (embedding: one row) */
+/* Multiply-adds with weights for evaluating `tokens` tokens, of which `outputs` want logits. Attention is not counted. */
+PN_API double pn_model_multiply_adds(const pn_model *model, uint64_t tokens, uint64_t outputs);
 /* One line per step of the plan into `text` (terminated, cut to capacity); returns the length it would need without the
  * terminator. */
 PN_API size_t pn_model_describe(const pn_model *model, char *text, size_t capacity);
@@ -456,6 +458,12 @@ PN_API uint64_t pn_sampler_seed(const pn_sampler *sampler); /* the seed in use *
 
 /* Bytes per second at which `threads` threads read `bytes` bytes at `data` (a sum of all words), best of `repeats`. */
 PN_API double pn_measure_read(const void *data, size_t bytes, int threads, int repeats);
+
+typedef enum pn_arithmetic { PN_ARITHMETIC_I8 = 0, PN_ARITHMETIC_I16 = 1, PN_ARITHMETIC_F32 = 2 } pn_arithmetic;
+
+/* Multiply-adds per second that `threads` threads reach together in registers, best of `repeats`, with the widest
+ * instructions of a level that `cpu` (PN_CPU_* bits, pn_runtime_cpu) has whole. 0 = not known for it. */
+PN_API double pn_measure_multiply(pn_arithmetic kind, uint64_t cpu, int threads, int repeats);
 
 #ifdef __cplusplus
 }
