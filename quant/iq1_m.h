@@ -20,7 +20,7 @@ typedef struct pn_iq1_m_block {
     uint8_t qs[32], qh[16];
     uint8_t scales[4][2];
 } pn_iq1_m_block;
-_Static_assert(sizeof(pn_iq1_m_block) == 56, "published size of a iq1_m block");
+_Static_assert(sizeof(pn_iq1_m_block) == 56, "published size of an iq1_m block");
 
 extern const uint64_t pn_iq1_grid[2048];
 
@@ -28,18 +28,22 @@ PN_UNUSED static inline void pn_iq1_m_unpack(const uint8_t *block, pn_codes *out
 {
     const pn_iq1_m_block *b = (const pn_iq1_m_block *)block;
     unsigned scales[4], half = 0;
-    int8_t q[256];
     for (size_t i = 0; i < 4; i++) {
         scales[i] = pn_get16(b->scales[i]);
         half |= scales[i] >> 12 << 4 * i;
     }
     const float d = pn_half_to_float((uint16_t)half) * 0.125f;
-    for (size_t g = 0; g < 16; g++) out->d[g] = d * (float)(2 * (scales[g / 4] >> g % 4 * 3 & 7) + 1);
-    for (size_t i = 0; i < 32; i++) {
-        const unsigned high = (unsigned)b->qh[i / 2] >> i % 2 * 4;
-        pn_iq_store(q + 8 * i, pn_iq1_codes(pn_iq1_grid[b->qs[i] | (high & 7) << 8], high >> 3 & 1));
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 4; k++) out->d[4 * i + k] = d * (float)(2 * (scales[i] >> 3 * k & 7) + 1);
+    for (size_t g = 0; g < 8; g++) {
+        const unsigned qh = b->qh[2 * g] | (unsigned)b->qh[2 * g + 1] << 8;
+        uint64_t codes[4];
+        for (size_t i = 0; i < 4; i++) {
+            const unsigned high = qh >> 4 * i;
+            codes[i] = pn_iq1_codes(pn_iq1_grid[b->qs[4 * g + i] | (high & 7) << 8], high >> 3 & 1);
+        }
+        pn_iq_put(codes, PN_IQ1_BIAS, out->code + 32 * g);
     }
-    pn_iq_widen(q, PN_IQ1_BIAS, out->code);
 }
 
 static const pn_block_type iq1_m_block = {sizeof(pn_iq1_m_block), PN_IQ1_M_ELEMS, 1, 0, pn_iq1_m_unpack};

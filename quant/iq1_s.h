@@ -19,7 +19,7 @@ typedef struct pn_iq1_s_block {
     uint8_t qs[32];
     uint8_t qh[8][2];
 } pn_iq1_s_block;
-_Static_assert(sizeof(pn_iq1_s_block) == 50, "published size of a iq1_s block");
+_Static_assert(sizeof(pn_iq1_s_block) == 50, "published size of an iq1_s block");
 
 extern const uint64_t pn_iq1_grid[2048];
 
@@ -27,15 +27,14 @@ PN_UNUSED static inline void pn_iq1_s_unpack(const uint8_t *block, pn_codes *out
 {
     const pn_iq1_s_block *b = (const pn_iq1_s_block *)block;
     const float d = pn_get_half(b->d) * 0.125f;
-    int8_t q[256];
     for (size_t g = 0; g < 8; g++) {
         const unsigned qh = pn_get16(b->qh[g]);
-        out->d[g] = d * (float)(2 * (qh >> 12 & 7) + 1);
+        uint64_t codes[4];
         for (size_t i = 0; i < 4; i++)
-            pn_iq_store(q + 32 * g + 8 * i,
-                        pn_iq1_codes(pn_iq1_grid[b->qs[4 * g + i] | (qh >> 3 * i & 7) << 8], qh >> 15));
+            codes[i] = pn_iq1_codes(pn_iq1_grid[b->qs[4 * g + i] | (qh >> 3 * i & 7) << 8], qh >> 15);
+        out->d[g] = d * (float)(2 * (qh >> 12 & 7) + 1);
+        pn_iq_put(codes, PN_IQ1_BIAS, out->code + 32 * g);
     }
-    pn_iq_widen(q, PN_IQ1_BIAS, out->code);
 }
 
 static const pn_block_type iq1_s_block = {sizeof(pn_iq1_s_block), PN_IQ1_S_ELEMS, 0, 0, pn_iq1_s_unpack};

@@ -1,5 +1,5 @@
-/* iq2_s: 256 elements in 82 bytes: eight at a time from a code book of 1024, with signs, x = d * (2 scale + 1) / 8
- * * sign * element; a scale of 4 bits for each 16.
+/* iq2_s: 256 elements in 82 bytes: eight at a time from a code book of 1024, with signs: x is d * (2 scale + 1) / 8
+ * times the element; a scale of 4 bits for each 16.
  * What its files share: the block, its unpacker and the kernels.
  *
  *   byte   0 1    2 ... 33   34 ... 65   66 ... 73   74 ...                             81
@@ -21,7 +21,7 @@ typedef struct pn_iq2_s_block {
     uint8_t qs[32], signs[32], qh[8];
     uint8_t scales[8];
 } pn_iq2_s_block;
-_Static_assert(sizeof(pn_iq2_s_block) == 82, "published size of a iq2_s block");
+_Static_assert(sizeof(pn_iq2_s_block) == 82, "published size of an iq2_s block");
 
 extern const uint64_t pn_iq2_s_grid[1024];
 
@@ -29,16 +29,13 @@ PN_UNUSED static inline void pn_iq2_s_unpack(const uint8_t *block, pn_codes *out
 {
     const pn_iq2_s_block *b = (const pn_iq2_s_block *)block;
     const float d = pn_get_half(b->d) * 0.125f;
-    int8_t q[256];
     for (size_t g = 0; g < 8; g++) {
+        uint64_t codes[4];
+        for (size_t i = 0; i < 4; i++) codes[i] = pn_iq2_s_grid[b->qs[4 * g + i] | (b->qh[g] >> 2 * i & 3u) << 8];
         out->d[2 * g] = d * (float)(2 * (b->scales[g] & 15) + 1);
         out->d[2 * g + 1] = d * (float)(2 * (b->scales[g] >> 4) + 1);
+        pn_iq_put_signed(codes, pn_iq_bits(b->signs + 4 * g), out->code + 32 * g);
     }
-    for (size_t i = 0; i < 32; i++) {
-        const unsigned index = b->qs[i] | (b->qh[i / 4] >> i % 4 * 2 & 3u) << 8;
-        pn_iq_store(q + 8 * i, pn_iq_signed(pn_iq2_s_grid[index], b->signs[i]));
-    }
-    pn_iq_widen(q, 0, out->code);
 }
 
 static const pn_block_type iq2_s_block = {sizeof(pn_iq2_s_block), PN_IQ2_S_ELEMS, 1, 0, pn_iq2_s_unpack};

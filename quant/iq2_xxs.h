@@ -1,5 +1,5 @@
-/* iq2_xxs: 256 elements in 66 bytes: eight at a time from a code book of 256, with signs, x = d * (2 scale + 1) / 8
- * * sign * element; a scale of 4 bits for each 32.
+/* iq2_xxs: 256 elements in 66 bytes: eight at a time from a code book of 256, with signs: x is d * (2 scale + 1) / 8
+ * times the element; a scale of 4 bits for each 32.
  * What its files share: the block, its unpacker and the kernels.
  *
  *   byte   0 1    2 ...                                                     65
@@ -20,7 +20,7 @@ typedef struct pn_iq2_xxs_block {
         uint8_t index[4], signs[4];
     } group[8];
 } pn_iq2_xxs_block;
-_Static_assert(sizeof(pn_iq2_xxs_block) == 66, "published size of a iq2_xxs block");
+_Static_assert(sizeof(pn_iq2_xxs_block) == 66, "published size of an iq2_xxs block");
 
 extern const uint64_t pn_iq2_xxs_grid[256];
 
@@ -28,15 +28,13 @@ PN_UNUSED static inline void pn_iq2_xxs_unpack(const uint8_t *block, pn_codes *o
 {
     const pn_iq2_xxs_block *b = (const pn_iq2_xxs_block *)block;
     const float d = pn_get_half(b->d) * 0.125f;
-    int8_t q[256];
     for (size_t g = 0; g < 8; g++) {
         const uint32_t signs = pn_get32(b->group[g].signs);
+        uint64_t codes[4];
+        for (size_t i = 0; i < 4; i++) codes[i] = pn_iq2_xxs_grid[b->group[g].index[i]];
         out->d[g] = d * (float)(2 * (signs >> 28) + 1);
-        for (size_t i = 0; i < 4; i++)
-            pn_iq_store(q + 32 * g + 8 * i,
-                        pn_iq_signed(pn_iq2_xxs_grid[b->group[g].index[i]], pn_iq_signs(signs >> 7 * i)));
+        pn_iq_put_signed(codes, pn_iq_signs(signs), out->code + 32 * g);
     }
-    pn_iq_widen(q, 0, out->code);
 }
 
 static const pn_block_type iq2_xxs_block = {sizeof(pn_iq2_xxs_block), PN_IQ2_XXS_ELEMS, 0, 0, pn_iq2_xxs_unpack};

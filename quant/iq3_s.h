@@ -1,5 +1,5 @@
-/* iq3_s: 256 elements in 110 bytes: four at a time from a code book of 512, with signs, x = d * (2 scale + 1)
- * * sign * element; a scale of 4 bits for each 32.
+/* iq3_s: 256 elements in 110 bytes: four at a time from a code book of 512, with signs: x is d * (2 scale + 1)
+ * times the element; a scale of 4 bits for each 32.
  * What its files share: the block, its unpacker and the kernels.
  *
  *   byte   0 1    2 ... 65   66 ... 73   74 ... 105   106 ...                            109
@@ -21,7 +21,7 @@ typedef struct pn_iq3_s_block {
     uint8_t qs[64], qh[8], signs[32];
     uint8_t scales[4];
 } pn_iq3_s_block;
-_Static_assert(sizeof(pn_iq3_s_block) == 110, "published size of a iq3_s block");
+_Static_assert(sizeof(pn_iq3_s_block) == 110, "published size of an iq3_s block");
 
 extern const uint32_t pn_iq3_s_grid[512];
 
@@ -29,15 +29,18 @@ PN_UNUSED static inline void pn_iq3_s_unpack(const uint8_t *block, pn_codes *out
 {
     const pn_iq3_s_block *b = (const pn_iq3_s_block *)block;
     const float d = pn_get_half(b->d);
-    int8_t q[256];
-    for (size_t g = 0; g < 8; g++) out->d[g] = d * (float)(2 * (b->scales[g / 2] >> g % 2 * 4 & 15) + 1);
-    for (size_t i = 0; i < 32; i++) {
-        const unsigned high = (unsigned)b->qh[i / 4] >> i % 4 * 2;
-        const uint64_t low4 = pn_iq3_s_grid[b->qs[2 * i] | (high & 1) << 8];
-        const uint64_t high4 = pn_iq3_s_grid[b->qs[2 * i + 1] | (high & 2) << 7];
-        pn_iq_store(q + 8 * i, pn_iq_signed(low4 | high4 << 32, b->signs[i]));
+    for (size_t g = 0; g < 8; g++) {
+        const unsigned high = b->qh[g];
+        uint64_t codes[4];
+        for (size_t i = 0; i < 4; i++) {
+            const uint8_t *index = b->qs + 8 * g + 2 * i;
+            const uint64_t first = pn_iq3_s_grid[index[0] | (high >> 2 * i & 1) << 8];
+            const uint64_t second = pn_iq3_s_grid[index[1] | (high >> 2 * i & 2) << 7];
+            codes[i] = first | second << 32;
+        }
+        out->d[g] = d * (float)(2 * (b->scales[g / 2] >> g % 2 * 4 & 15) + 1);
+        pn_iq_put_signed(codes, pn_iq_bits(b->signs + 4 * g), out->code + 32 * g);
     }
-    pn_iq_widen(q, 0, out->code);
 }
 
 static const pn_block_type iq3_s_block = {sizeof(pn_iq3_s_block), PN_IQ3_S_ELEMS, 0, 0, pn_iq3_s_unpack};

@@ -1,5 +1,5 @@
-/* iq3_xxs: 256 elements in 98 bytes: four at a time from a code book of 256, with signs, x = d * (2 scale + 1) / 4
- * * sign * element; a scale of 4 bits for each 32.
+/* iq3_xxs: 256 elements in 98 bytes: four at a time from a code book of 256, with signs: x is d * (2 scale + 1) / 4
+ * times the element; a scale of 4 bits for each 32.
  * What its files share: the block, its unpacker and the kernels.
  *
  *   byte   0 1    2 ... 65                   66 ...                                                    97
@@ -19,7 +19,7 @@ typedef struct pn_iq3_xxs_block {
     uint8_t qs[64];
     uint8_t signs[8][4];
 } pn_iq3_xxs_block;
-_Static_assert(sizeof(pn_iq3_xxs_block) == 98, "published size of a iq3_xxs block");
+_Static_assert(sizeof(pn_iq3_xxs_block) == 98, "published size of an iq3_xxs block");
 
 extern const uint32_t pn_iq3_xxs_grid[256];
 
@@ -27,17 +27,16 @@ PN_UNUSED static inline void pn_iq3_xxs_unpack(const uint8_t *block, pn_codes *o
 {
     const pn_iq3_xxs_block *b = (const pn_iq3_xxs_block *)block;
     const float d = pn_get_half(b->d) * 0.25f;
-    int8_t q[256];
     for (size_t g = 0; g < 8; g++) {
         const uint32_t signs = pn_get32(b->signs[g]);
-        out->d[g] = d * (float)(2 * (signs >> 28) + 1);
+        uint64_t codes[4];
         for (size_t i = 0; i < 4; i++) {
             const uint8_t *index = b->qs + 8 * g + 2 * i;
-            const uint64_t codes = pn_iq3_xxs_grid[index[0]] | (uint64_t)pn_iq3_xxs_grid[index[1]] << 32;
-            pn_iq_store(q + 32 * g + 8 * i, pn_iq_signed(codes, pn_iq_signs(signs >> 7 * i)));
+            codes[i] = pn_iq3_xxs_grid[index[0]] | (uint64_t)pn_iq3_xxs_grid[index[1]] << 32;
         }
+        out->d[g] = d * (float)(2 * (signs >> 28) + 1);
+        pn_iq_put_signed(codes, pn_iq_signs(signs), out->code + 32 * g);
     }
-    pn_iq_widen(q, 0, out->code);
 }
 
 static const pn_block_type iq3_xxs_block = {sizeof(pn_iq3_xxs_block), PN_IQ3_XXS_ELEMS, 0, 0, pn_iq3_xxs_unpack};
