@@ -196,8 +196,8 @@ static int64_t kind_of_file(writing *w)
         if (k == MOST) continue;
         if (k == n) seen[n++].name = t->type;
         seen[k].elements += elements;
-        /* Embedding and output have types of their own in every mix. */
-        int block = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0;
+        /* Embedding and output have types of their own in every mix, and what is left alone (norms) is no part of it. */
+        int block = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0 && strcmp(t->type, "f32") != 0;
         seen[k].tensors += block;
         matrices += block;
     }

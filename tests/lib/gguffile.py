@@ -68,3 +68,60 @@ def run(*args, env=None, limited=False, stdout=subprocess.PIPE):
     r = subprocess.run([PANTHEON, *args], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, timeout=120,
                        env=dict(os.environ, **env) if env else None, preexec_fn=limit if limited else None)
     return r.returncode, r.stdout, r.stderr.decode("utf-8", "backslashreplace")
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, code):
+        v = struct.unpack_from("<" + code, self.data, self.at)[0]
+        self.at += struct.calcsize("<" + code)
+        return v
+
+    def text(self):
+        n = self.take("Q")
+        self.at += n
+        return bytes(self.data[self.at - n:self.at])
+
+    def value(self, kind):
+        if kind == STR:
+            return self.text()
+        if kind == ARR:
+            item, n = self.take("I"), self.take("Q")
+            return item, [self.value(item) for _ in range(n)]
+        return self.take(CODES[kind])
+
+
+def read(path):
+    """A well-formed file: {key: (kind, value)} and {name: (dims innermost first, type number, bytes up to the next)}."""
+    with open(path, "rb") as f:
+        data = f.read()
+    r = Reader(data)
+    assert data[:4] == b"GGUF"
+    r.at = 4
+    r.take("I")
+    n_tensors, n_pairs = r.take("Q"), r.take("Q")
+    pairs, tensors = {}, []
+    for _ in range(n_pairs):
+        key = r.text().decode()
+        kind = r.take("I")
+        pairs[key] = (kind, r.value(kind))
+    for _ in range(n_tensors):
+        name = r.text().decode()
+        dims = [r.take("Q") for _ in range(r.take("I"))]
+        tensors.append((name, dims, r.take("I"), r.take("Q")))
+    align = pairs.get("general.alignment", (0, 32))[1]
+    start = -(-r.at // align) * align
+    ends = [t[3] for t in tensors[1:]] + [len(data) - start]
+    return pairs, {name: (dims, kind, data[start + at:start + end]) for (name, dims, kind, at), end in zip(tensors, ends)}
+
+
+def model(pairs, tensors, align=32):
+    """A whole file: tensors are (name, dims innermost first, type, bytes)."""
+    at, table, body = 0, [], b""
+    for name, dims, kind, data in tensors:
+        table.append((name, dims, kind, at))
+        body += data + b"\0" * (-len(data) % align)
+        at = len(body)
+    return header(pairs, table, align=align) + body
