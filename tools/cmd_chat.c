@@ -131,8 +131,11 @@ static int make_input(chat *c, pn_ids *ids)
     if ((c->tail.count > 0 && pn_ids_push(ids, c->tail.data, c->tail.count, &err) != PN_OK) ||
         pn_prompt_render(c->g.prompt, c->messages, c->n, c->rendered, 1, ids, &err) != PN_OK)
         return tool_fail(&err);
-    if (used + ids->count < context)
-        return 0;
+    switch (generate_make_room(&c->g, ids->count + 1, &err)) {
+    case 0: return 0;
+    case GENERATE_FAILED: return tool_fail(&err);
+    default: break;
+    }
     return tool_failf("the message needs %zu tokens, and of the context of %zu only %zu are left: it was not sent. "
                       "/reset begins anew; --context N makes room for more", ids->count, context, context - used);
 }

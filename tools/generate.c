@@ -230,6 +230,23 @@ static int show_token(generator *g, int32_t id, uint32_t flags, pn_error *err)
     return status != PN_OK ? -2 : tool_stream_push(&g->stream, g->bytes, n);
 }
 
+int generate_make_room(generator *g, size_t need, pn_error *err)
+{
+    const pn_config *config = pn_runtime_config(g->setup->runtime);
+    int64_t length = pn_session_length(g->session, 0), keep = pn_config_int(config, "runtime", "keep");
+    int64_t missing = length + (int64_t)need - pn_session_context(g->session), drop = (length - keep) / 2;
+    if (missing <= 0)
+        return 0;
+    if (drop < missing)
+        drop = missing;
+    if (strcmp(pn_config_text(config, "runtime", "context_end"), "shift") != 0 || drop > length - keep)
+        return GENERATE_FULL;
+    if (pn_session_shift(g->session, 0, (int32_t)keep, (int32_t)drop, err) != PN_OK)
+        return GENERATE_FAILED;
+    g->forgotten += (size_t)drop;
+    return 0;
+}
+
 /* One round: sample, show. 0 = go on with g->pending, else GENERATE_*. */
 static int next_token(generator *g, int64_t limit, bool first, pn_error *err)
 {
@@ -249,8 +266,9 @@ static int next_token(generator *g, int64_t limit, bool first, pn_error *err)
     if (limit >= 0 && (int64_t)g->made >= limit)
         return GENERATE_COUNTED;
     /* The token takes the next position; what it would give has no room any more. */
-    if (pn_session_length(g->session, 0) + 1 >= pn_session_context(g->session))
-        return GENERATE_FULL;
+    int full = generate_make_room(g, 2, err);
+    if (full)
+        return full;
     return tool_interrupted() ? GENERATE_CANCELLED : 0;
 }
 
@@ -317,6 +335,8 @@ void generate_report(const generator *g, bool with_load)
                  rate(g->decoded, g->decode_seconds));
     else
         tool_say("decode  %8.3f s  %zu tokens made", g->decode_seconds, g->made);
+    if (g->forgotten > 0)
+        tool_say("context shifted: %zu tokens forgotten so far", g->forgotten);
     if (with_load)
         tool_say("memory  %8.1f MB peak; arena %.1f, cache %.1f, packed %.1f, scratch %.1f MB; seed %llu",
                  megabytes(tool_peak_memory()), megabytes(pn_session_bytes(g->session, "arena")),

@@ -65,6 +65,7 @@ typedef struct generator {
     size_t prompt_tokens;       /* evaluated before the first sample */
     size_t made;                /* tokens sampled that are part of the text */
     size_t decoded;             /* evaluations of one token */
+    size_t forgotten;           /* tokens dropped by shifting the context, since the program began */
     double load_seconds;
 } generator;
 
@@ -75,6 +76,10 @@ int generate_prompt(generator *g);
 /* Make g->sampler as [sampling] says, in place of one that is there. 0, or the exit status. */
 int generate_sampler(generator *g);
 void generate_close(generator *g);
+
+/* See that `need` more tokens fit: where [runtime] context_end = shift, by forgetting the older half of what need not be
+ * kept, or more. 0, GENERATE_FULL or GENERATE_FAILED. */
+int generate_make_room(generator *g, size_t need, pn_error *err);
 
 /* Text to tokens, appended to `out`. 0, or 1 after printing why. */
 int generate_encode(generator *g, const char *text, size_t size, uint32_t flags, pn_ids *out);

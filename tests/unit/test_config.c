@@ -190,7 +190,7 @@ static void test_wrong_values(void **state)
     refuse("[runtime]\nprefault = maybe\n", "true or false|'maybe'");
     refuse("[runtime]\nlock =\n", "true or false|nothing");
     refuse("[runtime]\nactivations = rough\n", "exact or fast|'rough'");
-    refuse("[runtime]\ncontext_end = shift\n", "wanted: stop;");
+    refuse("[runtime]\ncontext_end = wrap\n", "stop");
     refuse("[runtime]\nspin = never\n", "auto, spin, sleep or whole number");
     refuse("[runtime]\nkv =\n", "[runtime] kv|empty");
     refuse("[tokenizer]\nadd_bos = 1\n", "auto, true or false|the whole number 1");
