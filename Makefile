@@ -170,7 +170,7 @@ PARALLEL = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 CLANG := $(if $(filter thread fuzzer,$(SAN))$(findstring clang,$(CC)),clang)
 DEPS  ?= build model test $(CLANG)
 
-.PHONY: all tests demo test checkasm bench fuzz install uninstall clean help deps model prune FORCE
+.PHONY: all tests demo test checkasm bench bench-peers fuzz install uninstall clean help deps model prune FORCE
 
 all: $(LIBRARY) $(PLUGINS) $(PROGRAM) prune ## build the library, the plugins and the program (default)
 
@@ -200,6 +200,11 @@ checkasm: $(CHECKASM) all ## compare every kernel with C at every level of this 
 bench: all model ## measure prompt and decode speed of the demo's model (ARGS= for more options)
 	$(BUILD)/pantheon bench build/models/$(MODEL) $(ARGS)
 
+bench-peers: all model ## measure beside llama.cpp: fetches and builds it, makes the models (once; 5 GiB), compares
+	tools/bench/peers.sh
+	models=$$(tools/bench/models.sh) && \
+	  tools/bench/compare.py --wait 30 --pantheon $(BUILD)/pantheon $(ARGS) build/models/$(MODEL) $$models
+
 FUZZ_SECONDS ?= 10
 fuzz: ## run each fuzz target for FUZZ_SECONDS (default 10) with clang's libFuzzer
 ifeq ($(SAN),fuzzer)
@@ -227,7 +232,7 @@ clean: ## remove what was built (the fetched model stays in the cache)
 	rm -rf $(if $(filter file,$(origin BUILD)),build,$(OBJ) $(PLUGINS) $(BUILD)/tests $(LIBRARY) $(PROGRAM))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@awk '/^# Variables:/ { on = 1; print ""; print "Variables:"; next } on && !/^#  / { exit } \
 	      on { print substr($$0, 2) }' Makefile
 

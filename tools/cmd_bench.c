@@ -325,8 +325,8 @@ static void print_limits(const bench *b)
         printf("limits   multiply-adds are not known for these CPU features\n");
         return;
     }
-    printf("limits   8-bit %.0f, 16-bit %.0f, float %.0f 10^9 multiply-adds/s (in registers, same threads)", m[0] * 1e-9,
-           m[1] * 1e-9, m[2] * 1e-9);
+    printf("limits   8-bit %.0f, 16-bit %.0f, float %.0f 10^9 multiply-adds/s (in registers, same threads)",
+           m[0] * 1e-9, m[1] * 1e-9, m[2] * 1e-9);
     if (b->prompt.tokens > 0)
         printf("; prompt does %.0f, %.0f %% of the %s ones", prompt_multiply(b) * 1e-9, prompt_share(b) * 100,
                words[kind]);
@@ -373,7 +373,8 @@ static int parse(tool_setup *setup, bench_options *o, int argc, char **argv)
         TOOL_LONG_OPTIONS,
         { "prompt", required_argument, NULL, 'p' }, { "decode", required_argument, NULL, 'n' },
         { "repeats", required_argument, NULL, 'r' }, { "json", no_argument, NULL, BENCH_JSON },
-        { "limits", no_argument, NULL, BENCH_LIMITS }, { "activations", required_argument, NULL, BENCH_ACTIVATIONS }, { "kv", required_argument, NULL, BENCH_KV },
+        { "limits", no_argument, NULL, BENCH_LIMITS }, { "activations", required_argument, NULL, BENCH_ACTIVATIONS },
+        { "kv", required_argument, NULL, BENCH_KV },
         { 0 }
     };
     int c, status;
