@@ -12,6 +12,13 @@ static size_t round64(size_t n)
     return (n + 63) & ~(size_t)63;
 }
 
+/* Elements that unpacking a row writes: whole blocks, so more than `cols` where a type lays out rows its own way. */
+static size_t unpacked_elems(const pn_qweight *w)
+{
+    size_t block = w->type->block_elems, cols = (size_t)w->cols;
+    return cols + (block - cols % block) % block;
+}
+
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
 static size_t scratch_for(const pn_exec *ex)
@@ -19,14 +26,18 @@ static size_t scratch_for(const pn_exec *ex)
     size_t most = pn_exec_attention_scratch(ex->kv);
     for (uint32_t i = 0; i < ex->n_linears; i++) {
         const pn_linear_run *l = &ex->linears[i];
-        size_t cols = (size_t)ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q.cols, n = cols * sizeof(float);
-        size_t columns = ex->batch;
+        const pn_qweight *q = &ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q;
+        size_t n = unpacked_elems(q) * sizeof(float), columns = ex->batch;
         if (l->kernel && l->kernel->max_columns && columns > l->kernel->max_columns) columns = l->kernel->max_columns;
-        if (l->kernel) n = l->kernel->scratch_bytes ? l->kernel->scratch_bytes(cols, columns) : 0;
+        if (l->kernel) n = l->kernel->scratch_bytes ? l->kernel->scratch_bytes((size_t)q->cols, columns) : 0;
         most = n > most ? n : most;
     }
     for (uint32_t i = 0; i < ex->plan->n_nodes; i++) {
         const pn_plan_node *n = &ex->plan->nodes[i];
+        if (n->kind == PN_OP_EMBED) {
+            size_t bytes = unpacked_elems(&ex->plan->weights[n->weights[0]].q) * sizeof(float);
+            most = bytes > most ? bytes : most;
+        }
         if (n->kind != PN_OP_CUSTOM || !n->op->scratch_bytes) continue;
         uint32_t widths[PN_NODE_INPUTS] = {0};
         for (uint32_t k = 0; k < n->n_inputs; k++) widths[k] = ex->plan->values[n->inputs[k]].width;
@@ -42,7 +53,7 @@ static size_t scratch_for(const pn_exec *ex)
         size_t bytes = n->op->scratch_bytes(&call, widths);
         most = bytes > most ? bytes : most;
     }
-    return round64(most) + 64;
+    return most < SIZE_MAX / 2 ? round64(most) + 64 : 0;
 }
 
 /* What custom operations see that does not change from one evaluation to the next. */
@@ -105,6 +116,8 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
     if (!ex->arena)
         return pn_fail(err, PN_E_NOMEM, "no memory for an arena of %zu bytes: lower [runtime] batch", ex->arena_bytes);
     ex->scratch_bytes = scratch_for(ex);
+    if (!ex->scratch_bytes || ex->scratch_bytes > SIZE_MAX / 2 / ex->n_threads)
+        return pn_fail(err, PN_E_RANGE, "an operation or kernel wants more scratch than there can be");
     ex->scratch = pn_alloc_aligned(64, ex->scratch_bytes * ex->n_threads);
     if (!ex->scratch)
         return pn_fail(err, PN_E_NOMEM, "no memory for %" PRIu32 " times %zu bytes of scratch", ex->n_threads,
@@ -157,17 +170,21 @@ void pn_exec_destroy(pn_exec *ex)
 
 /* ---- token phases ------------------------------------------------------------------------------------------------ */
 
-static void fail(pn_exec *ex, pn_status st)
+/* The first failure counts; its node is read after the parallel region. */
+static void fail(pn_exec *ex, pn_status st, uint32_t node)
 {
     int32_t none = 0;
-    if (st) atomic_compare_exchange_strong(&ex->failed, &none, st);
+    if (st && atomic_compare_exchange_strong(&ex->failed, &none, st)) ex->failed_node = node;
 }
 
-static void embed(const pn_exec *ex, const pn_plan_node *n, size_t t)
+static void embed(const pn_exec *ex, const pn_plan_node *n, size_t t, float *scratch)
 {
     const pn_qweight *w = &ex->plan->weights[n->weights[0]].q;
     const unsigned char *row = (const unsigned char *)w->data + (size_t)ex->tokens[t] * w->row_stride;
-    w->type->dequantize(row, pn_exec_row(ex, n->output, t), (size_t)w->cols);
+    float *y = pn_exec_row(ex, n->output, t);
+    size_t cols = (size_t)w->cols, elems = unpacked_elems(w);
+    w->type->dequantize(row, elems == cols ? y : scratch, elems);
+    if (elems != cols) memcpy(y, scratch, cols * sizeof *y);
 }
 
 static const float *vector(const pn_exec *ex, const pn_plan_node *n, uint32_t i)
@@ -195,7 +212,7 @@ static pn_status run_node(const pn_exec *ex, uint32_t index, size_t t, uint32_t 
     const float *a = n->n_inputs > 0 ? pn_exec_row(ex, n->inputs[0], t) : NULL;
     const float *b = n->n_inputs > 1 ? pn_exec_row(ex, n->inputs[1], t) : NULL;
     switch (n->kind) {
-    case PN_OP_EMBED: embed(ex, n, t); break;
+    case PN_OP_EMBED: embed(ex, n, t, scratch); break;
     case PN_OP_RMS_NORM: o->rms_norm(a, vector(ex, n, 0), n->p.norm.eps, width, y); break;
     case PN_OP_LAYER_NORM: o->layer_norm(a, vector(ex, n, 0), vector(ex, n, 1), n->p.norm.eps, width, y); break;
     case PN_OP_ADD: o->add(a, b, width, y); break;
@@ -226,7 +243,7 @@ static void token_items(pn_exec *ex, const pn_phase *ph, size_t t, uint32_t thre
         const pn_item *it = &ex->items[ph->first + i];
         const pn_plan_node *n = &ex->plan->nodes[it->node];
         switch (it->kind) {
-        case PN_ITEM_NODE: fail(ex, run_node(ex, it->node, t, thread, scratch)); break;
+        case PN_ITEM_NODE: fail(ex, run_node(ex, it->node, t, thread, scratch), it->node); break;
         case PN_ITEM_PACK: {
             const pn_buffer *b = &ex->buffers[it->index];
             b->packing->pack(pn_exec_row(ex, b->value, t), ex->plan->values[b->value].width,
@@ -234,8 +251,10 @@ static void token_items(pn_exec *ex, const pn_phase *ph, size_t t, uint32_t thre
             break;
         }
         case PN_ITEM_STORE:
-            pn_kv_store(ex->kv, ex->ops, n->cache, ex->sequences[t], ex->positions[t], pn_exec_row(ex, n->inputs[1], t),
-                        pn_exec_row(ex, n->inputs[2], t));
+            fail(ex,
+                 pn_kv_store(ex->kv, ex->ops, n->cache, ex->sequences[t], ex->positions[t],
+                             pn_exec_row(ex, n->inputs[1], t), pn_exec_row(ex, n->inputs[2], t)),
+                 it->node);
             break;
         case PN_ITEM_ROPE_TABLE: pn_rope_table_fill(&ex->ropes[it->index], t, ex->positions[t]); break;
         }
@@ -250,7 +269,7 @@ static void dequantize_and_dot(const pn_exec *ex, const pn_plan_node *n, size_t 
 {
     const pn_qweight *w = &ex->plan->weights[n->weights[0]].q;
     for (size_t r = begin; r < end; r++) {
-        w->type->dequantize((const unsigned char *)w->data + r * w->row_stride, row, (size_t)w->cols);
+        w->type->dequantize((const unsigned char *)w->data + r * w->row_stride, row, unpacked_elems(w));
         for (size_t c = 0; c < columns; c++)
             pn_exec_row(ex, n->output, c)[r] = ex->ops->dot(row, pn_exec_row(ex, n->inputs[0], c), (size_t)w->cols);
     }
@@ -277,7 +296,7 @@ static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t e
                                 .out_stride = (size_t)w->rows,
                                 .scratch = scratch,
                                 .scratch_bytes = ex->scratch_bytes};
-            fail(ex, l->kernel->matmul(&a));
+            fail(ex, l->kernel->matmul(&a), l->node);
         }
     }
     if (bias)
@@ -348,7 +367,7 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
             pn_op_args args = ex->custom[it->node];
             args.scratch = scratch;
             args.thread = thread;
-            fail(ex, n->op->run(&args, b, e));
+            fail(ex, n->op->run(&args, b, e), it->node);
             break;
         }
         }
@@ -386,7 +405,7 @@ static void between_phases(void *arg)
     uint32_t next = ex->next_phase++;
     if (ex->observe && next < ex->n_phases && ex->phases[next].kind == PN_PHASE_ROWS) observe(ex, &ex->phases[next]);
     atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
-    if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED);
+    if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED, 0);
     ex->stop = atomic_load(&ex->failed) != 0;
 }
 
@@ -436,6 +455,16 @@ static void set_batch(pn_exec *ex, const uint8_t *wants)
     }
 }
 
+/* Which operation failed, and with which weight. */
+static pn_status failure(const pn_exec *ex, pn_status st, pn_error *err)
+{
+    const pn_plan_node *n = &ex->plan->nodes[ex->failed_node];
+    const pn_tensor *w = n->kind == PN_OP_LINEAR ? ex->plan->weights[n->weights[0]].tensor : NULL;
+    return pn_fail(err, st, "'%s' in layer %" PRIu32 "%s%.*s failed with status %d (%s)", pn_plan_op_name(n), n->layer,
+                   w ? " with tensor " : "", w && w->name.size < 200 ? (int)w->name.size : 0, w ? w->name.data : "",
+                   (int)st, pn_status_name(st));
+}
+
 pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_t *positions, const int32_t *sequences,
                       const uint8_t *wants, float *logits, pn_error *err)
 {
@@ -459,6 +488,5 @@ pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_
     }
     pn_status st = atomic_load(&ex->failed);
     if (st == PN_E_CANCELLED) return pn_fail(err, st, "the evaluation was cancelled");
-    return st ? pn_fail(err, st, "an operation or kernel failed with status %d (%s)", (int)st, pn_status_name(st))
-              : PN_OK;
+    return st ? failure(ex, st, err) : PN_OK;
 }

@@ -104,6 +104,7 @@ typedef struct pn_exec {
     pn_barrier barrier;
     pn_work work;
     _Atomic int32_t failed; /* first failing status */
+    uint32_t failed_node;   /* where; written by whoever set `failed` */
     int stop;               /* written by the last thread at a barrier */
     int (*cancelled)(void *arg);
     void *cancelled_arg;

@@ -233,34 +233,39 @@ static unsigned char *values(const pn_kv *kv, uint32_t layer, int32_t sequence, 
     return block(kv, *entry(kv, sequence, index)) + kv->layers[layer].v_offset + head * kv->layers[layer].v_head;
 }
 
-/* quantize cannot fail here: sizes were checked when the cache was made. */
-static void store_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *kb, size_t j,
-                      const float *key)
+static pn_status store_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *kb, size_t j,
+                           const float *key)
 {
-    if (kv->quant) kv->quant->quantize(key, NULL, kb + j * (l->k_head / PN_KV_BLOCK), l->key_size, NULL);
-    else if (kv->half) ops->store_key_f16(key, l->key_size, j, (uint16_t *)(void *)kb);
+    pn_error unheard; /* types fill it without asking whether it is there */
+    if (kv->quant) return kv->quant->quantize(key, NULL, kb + j * (l->k_head / PN_KV_BLOCK), l->key_size, &unheard);
+    if (kv->half) ops->store_key_f16(key, l->key_size, j, (uint16_t *)(void *)kb);
     else ops->store_key_f32(key, l->key_size, j, (float *)(void *)kb);
+    return PN_OK;
 }
 
-static void store_value(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *vb, size_t j,
-                        const float *v)
+static pn_status store_value(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *vb, size_t j,
+                             const float *v)
 {
     unsigned char *to = vb + j * (l->v_head / PN_KV_BLOCK);
-    if (kv->quant) kv->quant->quantize(v, NULL, to, l->value_size, NULL);
-    else if (kv->half) ops->f16_from_f32(v, l->value_size, (uint16_t *)(void *)to);
+    pn_error unheard;
+    if (kv->quant) return kv->quant->quantize(v, NULL, to, l->value_size, &unheard);
+    if (kv->half) ops->f16_from_f32(v, l->value_size, (uint16_t *)(void *)to);
     else memcpy(to, v, l->value_size * sizeof(float));
+    return PN_OK;
 }
 
-void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k,
-                 const float *v)
+pn_status pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position,
+                      const float *k, const float *v)
 {
     const pn_kv_layer *l = &kv->layers[layer];
     int32_t index = position / PN_KV_BLOCK;
     size_t j = (size_t)(position % PN_KV_BLOCK);
-    for (uint32_t h = 0; h < l->n_kv_heads; h++) {
-        store_key(kv, ops, l, keys(kv, layer, sequence, index, h), j, k + (size_t)h * l->key_size);
-        store_value(kv, ops, l, values(kv, layer, sequence, index, h), j, v + (size_t)h * l->value_size);
+    pn_status st = PN_OK;
+    for (uint32_t h = 0; h < l->n_kv_heads && !st; h++) {
+        st = store_key(kv, ops, l, keys(kv, layer, sequence, index, h), j, k + (size_t)h * l->key_size);
+        if (!st) st = store_value(kv, ops, l, values(kv, layer, sequence, index, h), j, v + (size_t)h * l->value_size);
     }
+    return st;
 }
 
 size_t pn_kv_scratch(const pn_kv *kv)
@@ -303,10 +308,11 @@ static void load_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, c
     }
 }
 
-void pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn,
-                 const void *arg, float *row)
+pn_status pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn,
+                      const void *arg, float *row)
 {
     int32_t length = kv->length[sequence];
+    pn_status st = PN_OK;
     /* Blocks that are written must be this sequence's own. */
     if (length > keep + drop) {
         kv->length[sequence] = keep;
@@ -315,19 +321,20 @@ void pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, i
     for (uint32_t layer = 0; layer < kv->n_layers; layer++) {
         const pn_kv_layer *l = &kv->layers[layer];
         size_t v_row = l->v_head / PN_KV_BLOCK;
-        for (int32_t from = keep + drop; from < length; from++) {
+        for (int32_t from = keep + drop; from < length && !st; from++) {
             int32_t to = from - drop;
             size_t fj = (size_t)(from % PN_KV_BLOCK), tj = (size_t)(to % PN_KV_BLOCK);
-            for (uint32_t h = 0; h < l->n_kv_heads; h++) {
+            for (uint32_t h = 0; h < l->n_kv_heads && !st; h++) {
                 load_key(kv, ops, l, keys(kv, layer, sequence, from / PN_KV_BLOCK, h), fj, row);
                 turn(arg, layer, row);
-                store_key(kv, ops, l, keys(kv, layer, sequence, to / PN_KV_BLOCK, h), tj, row);
+                st = store_key(kv, ops, l, keys(kv, layer, sequence, to / PN_KV_BLOCK, h), tj, row);
                 memcpy(values(kv, layer, sequence, to / PN_KV_BLOCK, h) + tj * v_row,
                        values(kv, layer, sequence, from / PN_KV_BLOCK, h) + fj * v_row, v_row);
             }
         }
     }
-    pn_kv_trim(kv, sequence, length - drop);
+    pn_kv_trim(kv, sequence, st ? keep : length - drop);
+    return st;
 }
 
 uint64_t pn_kv_bytes(const pn_kv *kv)

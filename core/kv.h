@@ -43,14 +43,15 @@ void pn_kv_extend(pn_kv *kv, int32_t sequence, int32_t n);
 void pn_kv_trim(pn_kv *kv, int32_t sequence, int32_t length);
 void pn_kv_copy(pn_kv *kv, int32_t from, int32_t to);
 /* Drop positions keep .. keep + drop - 1: what follows moves down by `drop`, and turn(arg, layer, head's keys as
- * floats) re-rotates each moved key for its new position. keep + drop <= length. `row`: room for the longest key or
- * value, as floats. */
+ * floats) re-rotates each moved key for its new position. keep + drop <= length. `row`: room for the longest key, as
+ * floats. On failure (the cache's type cannot hold a turned key) the sequence is trimmed to `keep`. */
 typedef void (*pn_kv_turn)(const void *arg, uint32_t layer, float *key);
-void pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn,
-                 const void *arg, float *row);
-/* Write one token's keys [n_kv_heads][key_size] and values [n_kv_heads][value_size] of a layer. */
-void pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position, const float *k,
-                 const float *v);
+pn_status pn_kv_shift(pn_kv *kv, const pn_ops *ops, int32_t sequence, int32_t keep, int32_t drop, pn_kv_turn turn,
+                      const void *arg, float *row);
+/* Write one token's keys [n_kv_heads][key_size] and values [n_kv_heads][value_size] of a layer. Fails when the cache's
+ * type cannot hold them. */
+pn_status pn_kv_store(const pn_kv *kv, const pn_ops *ops, uint32_t layer, int32_t sequence, int32_t position,
+                      const float *k, const float *v);
 /* Keys [key_size][PN_KV_BLOCK] and values [PN_KV_BLOCK][value_size] of a head in the block that holds positions index *
  * PN_KV_BLOCK ..., of type f16 when kv->half, else f32. Other types are unpacked to `scratch`, pn_kv_scratch bytes;
  * positions from `end` on may be left out. */

@@ -102,11 +102,22 @@ static pn_status load_vector(pn_plan *p, const pn_tensor *t, pn_plan_weight *w, 
     w->vector = pn_alloc_aligned(64, ((size_t)n * sizeof(float) + 63) & ~(size_t)63);
     if (!w->vector) return pn_fail(err, PN_E_NOMEM, "no memory for a vector of %" PRIu64 " floats", n);
     pn_status st = pn_file_tensor_f32(p->file, t, 0, n, w->vector, err);
+    /* Operations of plugins see it as a matrix of one row. */
+    if (!st) st = pn_file_weight(p->file, t, &w->q, err);
     if (st) {
         pn_free_aligned(w->vector);
         w->vector = NULL;
     }
     return st;
+}
+
+/* Does a newer plugin's struct say anything in fields that are not known here? They would be passed over silently. */
+static int beyond(const void *item, size_t size, size_t known)
+{
+    const unsigned char *byte = item;
+    for (size_t i = known; i < size; i++)
+        if (byte[i]) return 1;
+    return 0;
 }
 
 pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *request, pn_wt *out, pn_error *err)
@@ -120,6 +131,11 @@ pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *request, pn_wt
     if (!r->name || r->n_dims < 1 || r->n_dims > 2)
         return pn_fail(err, PN_E_ARGUMENT, "weight request: a name and 1 or 2 dimensions are wanted, found %" PRIu32,
                        r->n_dims);
+    if (r->flags & ~(uint32_t)PN_WEIGHT_OPTIONAL || beyond(request, request->struct_size, sizeof full))
+        return pn_fail(err, PN_E_UNSUPPORTED,
+                       "weight request for '%s': flags or fields that are not known here: update Pantheon", r->name);
+    if ((r->rows || r->row_begin) && (r->n_dims != 2 || !r->rows))
+        return pn_fail(err, PN_E_ARGUMENT, "weight request for '%s': a part must be rows of a matrix", r->name);
     st = pn_file_tensor_neutral(p->file, r->name, &t, err);
     if (st == PN_E_NOT_FOUND && (r->flags & PN_WEIGHT_OPTIONAL)) {
         if (err) memset(err, 0, offsetof(pn_error, message) + 1);
@@ -151,7 +167,7 @@ pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *request, pn_wt
     st = r->n_dims == 1 ? load_vector(p, t, w, err) : pn_file_weight(p->file, t, &w->q, err);
     if (st) return st;
     if (r->rows) {
-        if (r->n_dims != 2 || r->row_begin > w->q.rows || r->rows > w->q.rows - r->row_begin)
+        if (r->row_begin > w->q.rows || r->rows > w->q.rows - r->row_begin)
             return pn_fail(err, PN_E_RANGE,
                            "%s: tensor '%.*s' has %" PRIu64 " rows, of which %" PRIu64 " from %" PRIu64
                            " on are wanted",
@@ -206,6 +222,13 @@ static pn_status check_rope(const pn_plan *p, const pn_op_call *c, const pn_rope
                    (double)r->factor);
     if ((r->scaling == PN_ROPE_YARN || r->scaling == PN_ROPE_LONGROPE) && !r->original_context)
         return bad(c, err, "this scaling needs the original context length");
+    if ((r->scaling == PN_ROPE_YARN || r->scaling == PN_ROPE_LONGROPE) &&
+        !(r->attn_factor > 0 && isfinite(r->attn_factor)))
+        return bad(c, err, "this scaling needs an attention factor, found %g", (double)r->attn_factor);
+    if (r->scaling == PN_ROPE_YARN && !(r->base > 1 && r->beta_fast > 0 && r->beta_slow > 0 &&
+                                        isfinite(r->beta_fast) && isfinite(r->beta_slow) && isfinite(r->ext_factor)))
+        return bad(c, err, "base %g, turns %g and %g are not usable for this scaling", (double)r->base,
+                   (double)r->beta_fast, (double)r->beta_slow);
     for (int i = 0; i < 2; i++) {
         pn_status st = want_vector(p, c, c->weights[i], r->n_dims / 2, "the frequency factors", err);
         if (st) return st;
@@ -224,6 +247,8 @@ static pn_status check_attention(const pn_plan *p, const pn_op_call *c, const pn
                    "widths q %" PRIu64 ", k %" PRIu64 ", v %" PRIu64 " do not fit %" PRIu32 "/%" PRIu32
                    " heads of %" PRIu32 " and %" PRIu32,
                    q, k, v, a->n_heads, a->n_kv_heads, a->key_size, a->value_size);
+    if ((uint64_t)a->n_heads * a->value_size > UINT32_MAX / 8)
+        return bad(c, err, "%" PRIu32 " heads with values of %" PRIu32 " are too many", a->n_heads, a->value_size);
     if (a->flags) return bad(c, err, "flags %" PRIu32 " are reserved", a->flags);
     return PN_OK;
 }
@@ -278,13 +303,18 @@ static pn_status shape_of(pn_plan *p, const pn_op_call *c, pn_plan_node *n, uint
     return PN_OK;
 }
 
-static pn_status shape_of_custom(pn_plan *p, const pn_op_call *c, pn_plan_node *n, uint32_t *width, pn_error *err)
+static pn_status shape_of_custom(pn_plan *p, const pn_op_call *c, pn_plan_node *n, int selected, uint32_t *width,
+                                 pn_error *err)
 {
     const pn_reg_entry *e = pn_registry_find(p->runtime, PN_KIND_OP, c->op);
     uint32_t widths[PN_NODE_INPUTS] = {0};
     if (!e) return pn_registry_missing(p->runtime, PN_KIND_OP, pn_str_from(c->op), err);
     for (uint32_t i = 0; i < c->n_inputs; i++) widths[i] = p->values[c->inputs[i]].width;
     n->op = e->item;
+    if (n->op->state_bytes && n->op->axis == PN_AXIS_TOKENS)
+        return bad(c, err, "the operation keeps a state of each sequence, so it must not be cut by tokens");
+    if (n->op->state_bytes && selected)
+        return bad(c, err, "an operation with state needs all tokens: it cannot follow 'select'");
     pn_status st = n->op->shape(e->host, c, widths, width, err);
     if (st) return st;
     if (!*width || *width > UINT32_MAX / 8) return bad(c, err, "the operation gave a width of %" PRIu32, *width);
@@ -313,6 +343,8 @@ static uint32_t rope_table(pn_plan *p, const pn_plan_node *n)
 static pn_status check_operands(pn_plan *p, const pn_op_call *c, int *selected, pn_error *err)
 {
     if (!c->op) return bad(c, err, "no operation is named");
+    if (c->struct_size > sizeof *c && beyond(c, c->struct_size, sizeof *c))
+        return pn_fail(err, PN_E_UNSUPPORTED, "plan: '%s' says more than is known here: update Pantheon", c->op);
     if (c->n_inputs > PN_NODE_INPUTS || c->n_weights > PN_NODE_WEIGHTS)
         return bad(c, err, "more than %d inputs or %d weights", PN_NODE_INPUTS, PN_NODE_WEIGHTS);
     *selected = 0;
@@ -350,7 +382,7 @@ pn_status pn_plan_add_op(pn_plan *p, const pn_op_call *c, pn_val *out, pn_error 
     if (c->n_weights) memcpy(n.weights, c->weights, c->n_weights * sizeof *n.weights);
     if (!rule) {
         n.kind = PN_OP_CUSTOM;
-        st = shape_of_custom(p, c, &n, &width, err);
+        st = shape_of_custom(p, c, &n, selected, &width, err);
     } else {
         n.kind = rule->kind;
         if (c->n_inputs != rule->inputs || c->n_weights != rule->weights)
@@ -360,6 +392,10 @@ pn_status pn_plan_add_op(pn_plan *p, const pn_op_call *c, pn_val *out, pn_error 
             if (!c->weights[i]) return bad(c, err, "weight %" PRIu32 " is required", i);
         /* An older plugin's struct may be shorter; what it lacks is zero. */
         size_t size = c->params_size < rule->params ? c->params_size : rule->params;
+        if (c->params_size > size && beyond(c->params, c->params_size, size))
+            return pn_fail(err, PN_E_UNSUPPORTED,
+                           "plan: '%s' in layer %" PRIu32 " has parameters that are not known here: update Pantheon",
+                           c->op, c->layer);
         if (size) memcpy(&n.p, c->params, size);
         st = shape_of(p, c, &n, &width, err);
     }

@@ -16,7 +16,7 @@ struct pn_session {
     pn_exec *exec;
     int32_t context, n_sequences, batch, threads;
     uint32_t precision;
-    char kv_type[16];
+    char *kv_type;
     void (*progress)(void *arg, size_t done, size_t total);
     void *progress_arg;
     float *logits; /* [batch][vocab] */
@@ -51,12 +51,13 @@ static pn_status settle_options(pn_session *s, const pn_session_options *o, pn_e
     if (context == 0)
         context =
             s->model->context && s->model->context < DEFAULT_CONTEXT_LIMIT ? s->model->context : DEFAULT_CONTEXT_LIMIT;
-    if (threads <= 0) threads = pn_team_default();
+    if (threads == 0) threads = pn_team_default();
     s->n_sequences = o->sequences ? o->sequences : 1;
     if (context < 1 || context > 1 << 24)
         return pn_fail(err, PN_E_RANGE, "context: %" PRId64 " is not in 1 to %d", context, 1 << 24);
     if (batch < 1 || batch > 65536) return pn_fail(err, PN_E_RANGE, "batch: %" PRId64 " is not in 1 to 65536", batch);
-    if (threads > 1024) return pn_fail(err, PN_E_RANGE, "threads: %" PRId64 " is not in 1 to 1024", threads);
+    if (threads < 1 || threads > 1024)
+        return pn_fail(err, PN_E_RANGE, "threads: %" PRId64 " is not in 1 to 1024", threads);
     if (s->n_sequences < 1 || s->n_sequences > 65536)
         return pn_fail(err, PN_E_RANGE, "sequences: %" PRId32 " is not in 1 to 65536", s->n_sequences);
     if (o->precision > PN_FAST)
@@ -67,8 +68,8 @@ static pn_status settle_options(pn_session *s, const pn_session_options *o, pn_e
     s->batch = (int32_t)(batch < most ? batch : most);
     s->threads = (int32_t)threads;
     s->precision = o->precision ? o->precision : activations && !strcmp(activations, "fast") ? PN_FAST : PN_EXACT;
-    snprintf(s->kv_type, sizeof s->kv_type, "%s", kv && *kv ? kv : "f16");
-    return PN_OK;
+    s->kv_type = pn_strdup(kv && *kv ? kv : "f16");
+    return s->kv_type ? PN_OK : pn_fail(err, PN_E_NOMEM, "no memory for a session");
 }
 
 static pn_status prepare(pn_session *s, const pn_session_options *o, pn_error *err)
@@ -105,6 +106,9 @@ pn_status pn_session_create(pn_model *model, const pn_session_options *options, 
 {
     pn_session_options o = {0};
     if (!model || !out) return pn_fail(err, PN_E_ARGUMENT, "pn_session_create: an argument is NULL");
+    if (options && options->struct_size < offsetof(pn_session_options, sequences))
+        return pn_fail(err, PN_E_ARGUMENT, "pn_session_create: struct_size is %" PRIu32 "; start with PN_OPTIONS_INIT",
+                       options->struct_size);
     if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     pn_session *s = pn_calloc(1, sizeof *s);
     if (!s) return pn_fail(err, PN_E_NOMEM, "no memory for a session");
@@ -127,6 +131,7 @@ void pn_session_destroy(pn_session *s)
     pn_free(s->wants);
     pn_free(s->next);
     pn_free(s->before);
+    pn_free(s->kv_type);
     pn_free(s);
 }
 
@@ -254,25 +259,37 @@ static void turn(const void *arg, uint32_t layer, float *key)
     if (t->rope_of[layer] == UINT32_MAX) return;
     const pn_plan_node *n = &t->ex->plan->nodes[t->rope_of[layer]];
     const pn_rope_params *p = &n->p.rope;
-    t->ex->ops->rope(key, 1, p->head_size, p->n_dims, p->pairing, t->cosine + n->cache * t->stride,
-                     t->sine + n->cache * t->stride);
+    t->ex->ops->rope(key, t->ex->kv->layers[layer].key_size / p->head_size, p->head_size, p->n_dims, p->pairing,
+                     t->cosine + n->cache * t->stride, t->sine + n->cache * t->stride);
 }
 
-/* Which rope made the keys of each cache layer: the attention's k must be a rope's result, or not depend on the
- * position at all. */
-static pn_status find_ropes(const pn_plan *plan, uint32_t *rope_of, pn_error *err)
+/* Does a value hold rotated elements? turned: [value] of those before. What attention and operations of plugins put out
+ * counts as another token's content, which a shift leaves as it is. */
+static uint8_t is_turned(const pn_plan_node *n, const uint8_t *turned)
+{
+    uint8_t any = n->kind == PN_OP_ROPE;
+    for (uint32_t k = 0; k < n->n_inputs && n->kind != PN_OP_ATTENTION && n->kind != PN_OP_CUSTOM; k++)
+        any |= turned[n->inputs[k]];
+    return any;
+}
+
+/* Which rope made the keys of each cache layer. Keys are a rope's result, whose input is not rotated itself, or not
+ * rotated at all; anything else could not be turned to other positions. turned: [n_values + 1], zeroed. */
+static pn_status find_ropes(const pn_plan *plan, uint32_t *rope_of, uint8_t *turned, pn_error *err)
 {
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         const pn_plan_node *n = &plan->nodes[i];
+        turned[n->output] = is_turned(n, turned);
         if (n->kind != PN_OP_ATTENTION) continue;
-        uint32_t maker = plan->values[n->inputs[1]].node;
-        rope_of[n->cache] = plan->nodes[maker].kind == PN_OP_ROPE ? maker : UINT32_MAX;
-        if (plan->nodes[maker].kind == PN_OP_CUSTOM)
+        const pn_plan_node *maker = &plan->nodes[plan->values[n->inputs[1]].node];
+        int rope = maker->kind == PN_OP_ROPE;
+        rope_of[n->cache] = rope ? (uint32_t)(maker - plan->nodes) : UINT32_MAX;
+        if (maker->kind == PN_OP_CUSTOM || turned[rope ? maker->inputs[0] : n->inputs[1]] || turned[n->inputs[2]] ||
+            (rope && n->p.attention.key_size % maker->p.rope.head_size))
             return pn_fail(err, PN_E_UNSUPPORTED,
-                           "the keys of layer %" PRIu32
-                           " are made by '%s', which cannot be undone: this model's context "
-                           "cannot be shifted",
-                           n->layer, pn_plan_op_name(&plan->nodes[maker]));
+                           "the keys of layer %" PRIu32 " are made by '%s' in a way that cannot be undone: this model's "
+                           "context cannot be shifted",
+                           n->layer, pn_plan_op_name(maker));
     }
     return PN_OK;
 }
@@ -289,8 +306,9 @@ static pn_status shift(pn_session *s, int32_t sequence, int32_t keep, int32_t dr
     size_t tables = ex->plan->n_ropes * t.stride;
     float *room = pn_calloc(2 * tables + widest, sizeof *room);
     uint32_t *rope_of = pn_calloc(s->kv->n_layers, sizeof *rope_of);
-    pn_status st =
-        room && rope_of ? find_ropes(ex->plan, rope_of, err) : pn_fail(err, PN_E_NOMEM, "no memory to shift a context");
+    uint8_t *turned = pn_calloc((size_t)ex->plan->n_values + 1, sizeof *turned);
+    pn_status st = room && rope_of && turned ? find_ropes(ex->plan, rope_of, turned, err)
+                                             : pn_fail(err, PN_E_NOMEM, "no memory to shift a context");
     if (!st) {
         t.rope_of = rope_of;
         t.cosine = room;
@@ -302,10 +320,14 @@ static pn_status shift(pn_session *s, int32_t sequence, int32_t keep, int32_t dr
                 t.sine[i * t.stride + k] = (float)sin(-drop * ex->ropes[i].frequency[k]);
             }
         }
-        pn_kv_shift(s->kv, ex->ops, sequence, keep, drop, turn, &t, room + 2 * tables);
+        st = pn_kv_shift(s->kv, ex->ops, sequence, keep, drop, turn, &t, room + 2 * tables);
+        if (st)
+            pn_fail(err, st, "the KV cache's type '%s' cannot hold a turned key: the first %" PRId32 " tokens are left",
+                    s->kv_type, keep);
     }
     pn_free(room);
     pn_free(rope_of);
+    pn_free(turned);
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* Test plugin: two operations of its own (one local to a token, one over units with a state per sequence) and an
+/* Test plugin: operations of its own (some local to a token, one over units with a state per sequence) and an
  * architecture that uses them; a quantization type without any kernel. */
 #include <pantheon/kit/decoder.h>
 
@@ -26,6 +26,28 @@ static pn_status times(const pn_op_args *a, size_t begin, size_t end)
     for (size_t t = begin; t < end; t++)
         for (uint32_t i = 0; i < a->output_width; i++)
             a->output[t * a->output_width + i] = a->inputs[0][t * a->input_widths[0] + i] * factor_of(a);
+    return PN_OK;
+}
+
+/* Each element times that of a vector weight; without one it fails while it runs. */
+static pn_status weigh_shape(const pn_host *host, const pn_op_call *call, const uint32_t *widths, uint32_t *out,
+                             pn_error *err)
+{
+    (void)host;
+    if (call->n_inputs != 1 || call->n_weights > 1) return pn_fail(err, PN_E_ARGUMENT, "%s takes one input", call->op);
+    *out = widths[0];
+    return PN_OK;
+}
+
+static pn_status weigh(const pn_op_args *a, size_t begin, size_t end)
+{
+    float row[1024];
+    const pn_qweight *w = a->n_weights ? a->weights[0] : NULL;
+    if (!w || w->rows != 1 || w->cols != a->output_width || w->cols > 1024) return PN_E_ARGUMENT;
+    w->type->dequantize(w->data, row, (size_t)w->cols);
+    for (size_t t = begin; t < end; t++)
+        for (uint32_t i = 0; i < a->output_width; i++)
+            a->output[t * a->output_width + i] = a->inputs[0][t * a->input_widths[0] + i] * row[i];
     return PN_OK;
 }
 
@@ -138,6 +160,12 @@ static pn_status start(const pn_host *host, pn_error *err)
                               .state_bytes = state_bytes,
                               .units = units,
                               .run = recur};
+    static const pn_op three = {.struct_size = sizeof three,
+                                .axis = PN_AXIS_TOKENS,
+                                .name = "test.weigh",
+                                .summary = "x times a vector",
+                                .shape = weigh_shape,
+                                .run = weigh};
     static const pn_arch arch = {.struct_size = sizeof arch,
                                  .n_names = 1,
                                  .names = names,
@@ -161,7 +189,8 @@ static pn_status start(const pn_host *host, pn_error *err)
                                    .dequantize = dequantize};
     pn_status st;
     if ((st = pn_host_register_op(host, &one, err)) || (st = pn_host_register_op(host, &two, err)) ||
-        (st = pn_host_register_quant(host, &quant, err)) || (st = pn_host_register_arch(host, &one_layer, err)))
+        (st = pn_host_register_op(host, &three, err)) || (st = pn_host_register_quant(host, &quant, err)) ||
+        (st = pn_host_register_arch(host, &one_layer, err)))
         return st;
     return pn_host_register_arch(host, &arch, err);
 }
