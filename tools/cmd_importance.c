@@ -159,10 +159,10 @@ static int gather_and_write(const importance_options *o, passages *p, statistics
     int status = passages_begin(p, o->context ? (int32_t)o->context : passages_default_context(p), &options);
     if (status) return status;
     if (loud) tool_say_kernels(p->session);
-    /* Made before the work: whether it can be written is known at once. */
-    if (pn_writer_create(runtime, pn_file_format(s->file), out, NULL, &w, &err) != PN_OK) return tool_fail(&err);
     tool_interrupt_catch(true);
     tool_interrupt_on_term();
+    /* Made before the work: whether it can be written is known at once. */
+    if (pn_writer_create(runtime, pn_file_format(s->file), out, NULL, &w, &err) != PN_OK) return tool_fail(&err);
     status = gather(p, s, isatty(STDERR_FILENO) != 0);
     if (!status) status = write_file(w, p, s, o->text);
     if (status == TOOL_INTERRUPTED) tool_say("stopped; %s was not written", out);

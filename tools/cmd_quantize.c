@@ -292,10 +292,10 @@ static int write_model(const tool_setup *setup, const quantize_options *o, const
     pn_writer *w = NULL;
     pn_writer_options options = PN_OPTIONS_INIT(pn_writer_options);
     options.flags = p->changed ? PN_WRITER_RETYPED : 0;
+    tool_interrupt_catch(true); /* before there is a file to remove */
+    tool_interrupt_on_term();
     if (pn_writer_create(setup->runtime, pn_file_format(p->file), o->dry ? NULL : o->out, &options, &w, &err) != PN_OK)
         return tool_fail(&err);
-    tool_interrupt_catch(true);
-    tool_interrupt_on_term();
     int status = declare(p, w);
     if (!status && o->dry) {
         for (size_t i = 0; i < p->n && !o->quiet; i++) print_item(&p->items[i]);
