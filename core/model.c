@@ -44,7 +44,7 @@ static pn_status fill(pn_model *m, pn_error *err)
     const pn_reg_entry *e = pn_registry_arch(m->runtime, v.value.as.s, &name);
     if (!e) {
         pn_registry_missing(m->runtime, PN_KIND_ARCH, v.value.as.s, err);
-        return err ? pn_error_wrap(err, "%s", path) : PN_E_UNSUPPORTED;
+        return pn_error_wrap(err, "%s", path);
     }
     v = (pn_role_value){.struct_size = sizeof v};
     if ((st = pn_file_role(m->file, PN_ROLE_CONTEXT_LENGTH, &v, err))) return st;
@@ -60,7 +60,9 @@ static pn_status fill(pn_model *m, pn_error *err)
 
 static pn_status make(pn_runtime *rt, pn_file *file, int owns, pn_model **out, pn_error *err)
 {
+    pn_error own; /* plugins are promised one */
     pn_model *m = pn_calloc(1, sizeof *m);
+    err = err ? err : &own;
     if (!m) {
         if (owns) pn_file_destroy(file);
         return pn_fail(err, PN_E_NOMEM, "no memory for a model");

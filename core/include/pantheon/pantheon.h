@@ -321,9 +321,9 @@ typedef struct pn_session_options {
     int32_t batch;      /* tokens evaluated at a time; more are cut into pieces; 0 = [runtime] batch (512) */
     int32_t threads;    /* 0 = [runtime] threads, else one per physical core that this process may use */
     uint32_t precision; /* PN_EXACT, PN_FAST; 0 = [runtime] activations */
-    const char *kv;     /* type of the KV cache: "f16", "f32" or a loaded type; NULL = [runtime] kv */
+    const char *kv;     /* type of the KV cache: "f16", "f32" or a loaded type; NULL = [runtime] kv; copied */
     /* Asked between steps of an evaluation, on one of its threads; non-zero stops it with PN_E_CANCELLED. May be NULL.
-     */
+     * None of these callbacks may call functions of this session. */
     int (*cancelled)(void *arg);
     void *cancelled_arg;
     /* Told after each piece of a long batch: tokens done of total. May be NULL. */
@@ -350,8 +350,9 @@ PN_API pn_status pn_session_create(pn_model *model, const pn_session_options *op
 PN_API void pn_session_destroy(pn_session *session);
 /* Evaluate n tokens of any mixture of sequences. Results are the same bits however tokens are cut into calls and
  * pieces, beside whatever sequences, for any number of threads. PN_E_FULL (a sequence would pass the context),
- * PN_E_RANGE (token, sequence), PN_E_ARGUMENT (position): nothing is changed. PN_E_CANCELLED: every sequence of the
- * batch is trimmed back to its length before the call. */
+ * PN_E_RANGE (token, sequence), PN_E_ARGUMENT (position): nothing is changed. PN_E_CANCELLED, and what an operation or
+ * kernel returned: every sequence of the batch is trimmed back to its length before the call (to nothing where a state
+ * cannot be cut short, see pn_session_length), and there are no logits. */
 PN_API pn_status pn_session_eval(pn_session *session, const pn_token *tokens, size_t n, pn_error *err);
 /* Logits [vocab] of the i-th token of the last pn_session_eval that wanted them (0, 1, ...); NULL past the end. Valid
  * until the next evaluation. */
@@ -367,7 +368,8 @@ PN_API int32_t pn_session_length(const pn_session *session, int32_t sequence);
 PN_API pn_status pn_session_trim(pn_session *session, int32_t sequence, int32_t length, pn_error *err);
 /* Drop positions keep .. keep + drop - 1 and move what follows down, turning its keys to their new positions. What
  * follows was computed while it could see the dropped tokens, so later results are not those of a text without them.
- * PN_E_STATE, PN_E_UNSUPPORTED where a model's state cannot be moved. */
+ * PN_E_STATE, PN_E_UNSUPPORTED where a model's state cannot be moved: nothing is changed. Another failure (the cache's
+ * type cannot hold a turned key) leaves the first `keep` tokens. */
 PN_API pn_status pn_session_shift(pn_session *session, int32_t sequence, int32_t keep, int32_t drop, pn_error *err);
 /* Make `to` a copy of `from` (what `to` held is forgotten). */
 PN_API pn_status pn_session_copy(pn_session *session, int32_t from, int32_t to, pn_error *err);

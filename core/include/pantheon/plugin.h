@@ -242,8 +242,8 @@ typedef struct pn_quant {
      * at once] */
     void (*byteswap)(void *row, size_t n);
 
-    /* For use as a KV cache type; optional. dot: sum of row[i] * x[i]; axpy: y[i] += a * row[i]; i < n. [any, at once]
-     */
+    /* For use as a KV cache type; optional. dot: sum of row[i] * x[i]; axpy: y[i] += a * row[i]; i < n, a multiple of
+     * block_elems. A host may do without them: a type with `quantize` serves as a cache type. [any, at once] */
     float (*dot)(const void *row, const float *x, size_t n);
     void (*axpy)(float a, const void *row, float *y, size_t n);
 
@@ -260,7 +260,8 @@ enum { PN_EXACT = 1, PN_FAST = 2 }; /* precision classes; [runtime] activations 
 
 /* A packing: how activation columns are stored for kernels. Registered by pn_host_register_packing; several
  * registrations of one name by one plugin (one per CPU level) must produce the same layout. The core brings "f32"
- * (plain floats, PN_EXACT) and "i16" (16-bit integers, PN_EXACT; layout in kit/pack.h). */
+ * (plain floats, PN_EXACT), "i16" (16-bit integers, PN_EXACT) and "i8" (8-bit integers, PN_FAST); layouts in
+ * kit/pack.h. */
 typedef struct pn_packing {
     uint32_t struct_size;
     uint32_t precision; /* PN_EXACT or PN_FAST */
@@ -307,7 +308,8 @@ typedef struct pn_kernel {
     uint32_t row_tile;    /* preferred multiple of rows per call, >= 1 */
     uint32_t max_columns; /* most columns per call; 0 = any */
 
-    /* Bytes of scratch for a call with this many columns of `cols` elements; NULL: none. [any, at once] */
+    /* Bytes of scratch for a call with this many columns of `cols` elements; NULL: none. Asked when a session is made,
+     * for the most columns that a call can have, so it must not be less for more columns. [any, at once] */
     size_t (*scratch_bytes)(size_t cols, size_t columns);
 
     /* [any, at once] Returns PN_OK, or a status for what only the kernel can know (the host words the error). */
@@ -438,13 +440,15 @@ typedef struct pn_op_args {
     float *output; /* token t's vector at output + t * output_width */
     uint32_t output_width;
     uint32_t n_weights;
-    const pn_qweight *const *weights; /* entries may be NULL */
+    const pn_qweight *const *weights; /* a vector is a matrix of one row; entries may be NULL (absent weights) */
     const void *params;
     size_t params_size;
     size_t n_tokens;
     const int32_t *positions; /* [n_tokens] */
     const int32_t *sequences; /* [n_tokens] */
-    void *const *state; /* [sequence]: this operation's state of that sequence, or NULL when state_bytes is NULL */
+    /* [sequence]: this operation's state of that sequence, or NULL when state_bytes is NULL. Host's memory, aligned to
+     * 16, at the same place as long as the session. */
+    void *const *state;
     void *scratch;      /* this thread's own, aligned to 64, scratch_bytes long */
     uint32_t layer;
     uint32_t thread; /* index of the calling thread in the team */
@@ -456,17 +460,22 @@ typedef struct pn_op {
     const char *name; /* identity, e.g. "example.swish_gate" */
     const char *summary;
 
-    /* Check a call (number of inputs, widths, params) and say the width of the result. `widths` are those of the
-     * inputs. */
+    /* Check a call (number of inputs, widths, params) and say the width of the result, 1 or more. `widths` are those of
+     * the inputs; both live during the call. Called by the thread that opens the model. */
     pn_status (*shape)(const pn_host *host, const pn_op_call *call, const uint32_t *widths, uint32_t *out_width,
                        pn_error *err);
-    /* Bytes of scratch per thread; NULL: none. */
+    /* Bytes of scratch per thread, whatever the number of tokens; NULL: none. Asked when a session is made, also by
+     * several threads. [any, at once] */
     size_t (*scratch_bytes)(const pn_op_call *call, const uint32_t *widths);
-    /* Bytes of state that each sequence keeps between evaluations (zeroed when a sequence begins); NULL: none. */
+    /* Bytes of state that each sequence keeps between evaluations (zeroed when a sequence begins, copied when it is);
+     * NULL: none. With it `axis` must be PN_AXIS_UNITS, since tokens of a sequence follow each other, and the inputs
+     * must not be selected. A model with states can be trimmed to nothing only, and not shifted. [any, at once] */
     size_t (*state_bytes)(const pn_op_call *call, const uint32_t *widths);
-    /* PN_AXIS_UNITS: number of independent units for this many tokens. */
+    /* PN_AXIS_UNITS: number of independent units for this many tokens (n_tokens > 0; scratch is not set). Every thread
+     * asks, and the answer must be the same. [any, at once] */
     size_t (*units)(const pn_op_args *args);
-    /* Do [begin, end). Results must not depend on how the range is cut. [any, at once] */
+    /* Do [begin, end). Results must not depend on how the range is cut. A failure ends the evaluation, which is undone;
+     * the host words the error. Everything in `args` lives during the call. [any, at once] */
     pn_status (*run)(const pn_op_args *args, size_t begin, size_t end);
 } pn_op;
 
@@ -480,11 +489,13 @@ typedef struct pn_arch {
     const char *summary;
 
     /* Read and check metadata (pn_host_file_role, kit/model.h) into `*params`, memory of pn_host_alloc that `release`
-     * frees. `name` is the one of `names` that the file (or an alias) asked for. */
+     * frees, once, whatever becomes of the rest. `name` is the one of `names` that the file (or an alias) asked for. On
+     * failure *params stays NULL. configure, build and release of one model come from one thread, several models may
+     * be opened at once. */
     pn_status (*configure)(const pn_host *host, pn_file *file, const char *name, void **params, pn_error *err);
 
-    /* Write the plan (pn_host_plan_*, or the words of kit/plan.h). The last value given to pn_host_plan_output is what
-     * the model puts out. */
+    /* Write the plan (pn_host_plan_*, or the words of kit/plan.h). One value is given to pn_host_plan_output; every
+     * other must be used by some operation. */
     pn_status (*build)(const pn_host *host, pn_plan *plan, const void *params, pn_error *err);
 
     void (*release)(const pn_host *host, void *params);
@@ -526,10 +537,11 @@ typedef struct pn_tokenizer_type {
 
     /* Build a tokenizer from the file's roles. `file` outlives it. Everything is checked here: an id outside the
      * vocabulary, arrays of different lengths, malformed merges are errors (or warnings by pn_host_log), never
-     * surprises in encode. */
+     * surprises in encode. On failure the host calls `close` if *state was set. */
     pn_status (*open)(const pn_host *host, pn_file *file, const pn_tokenizer_options *options, void **state,
                       pn_error *err);
     void (*close)(const pn_host *host, void *state);
+    /* Fill *out, which holds -1 and 0 for nothing; its struct_size is the host's. [any, at once] */
     pn_status (*info)(const void *state, pn_tokenizer_info *out);
 
     /* Text (any bytes) to token ids. Writes at most `capacity` ids and always the full count to *count; PN_E_FULL when
@@ -652,7 +664,7 @@ struct pn_host {
     pn_status (*plan_weight)(const pn_host *host, pn_plan *plan, const pn_weight_request *request, pn_wt *out,
                              pn_error *err);
     /* Append an operation; *out is its value. Unknown names, wrong numbers of inputs and widths that do not fit are
-     * errors. */
+     * errors; so are (PN_E_UNSUPPORTED) parameters that this host does not know and that are not zero. */
     pn_status (*plan_op)(const pn_host *host, pn_plan *plan, const pn_op_call *call, pn_val *out, pn_error *err);
     /* This value is what the model puts out. kind: PN_OUTPUT_LOGITS (its width is the vocabulary's size); others
      * PN_E_UNSUPPORTED. */
