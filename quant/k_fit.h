@@ -97,7 +97,7 @@ PN_UNUSED static inline int pn_k_step(const pn_k_group *g, float *scale, float *
 /* The best real scale and offset of a group. */
 PN_UNUSED static inline void pn_k_group_fit(const pn_k_group *g, float *scale, float *offset)
 {
-    float low = 0.0f, high = 0.0f, best;
+    float low = 0.0f, high = g->x[0], best; /* an offset is never positive, so neither is `low` */
     for (size_t i = 0; i < g->n; i++) {
         low = g->x[i] < low ? g->x[i] : low;
         high = g->x[i] > high ? g->x[i] : high;
@@ -152,6 +152,16 @@ PN_UNUSED static inline float pn_k_half(float v)
     return pn_fit_round((double)(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v));
 }
 
+/* A first factor. Among the smallest halfs the next larger one, where the nearest is so much smaller that the integers
+ * would not reach. */
+PN_UNUSED static inline float pn_k_reaching_half(float v)
+{
+    const uint16_t nearest = pn_float_to_half(pn_k_half(v));
+    const float half = pn_half_to_float(nearest), size = v < 0.0f ? -v : v;
+    if (size > 65504.0f || (half < 0.0f ? -half : half) >= 0.99f * size) return half;
+    return pn_half_to_float((uint16_t)(nearest + 1));
+}
+
 /* The block's factors by least squares, for the codes of its present ones. */
 PN_UNUSED static inline void pn_k_factors(const pn_k_shape *s, const pn_k_group *groups, pn_k_block *b)
 {
@@ -188,8 +198,8 @@ PN_UNUSED static inline void pn_k_begin(const pn_k_shape *s, const pn_k_group *g
         if (scale[i] * scale[i] > most * most || most == 0.0f) most = scale[i];
         least = offset[i] < least ? offset[i] : least;
     }
-    b->d = pn_k_half(most / (float)(s->scale_low < 0 ? s->scale_low : s->scale_high));
-    b->dmin = s->minimum_high ? pn_k_half(-least / (float)s->minimum_high) : 0.0f;
+    b->d = pn_k_reaching_half(most / (float)(s->scale_low < 0 ? s->scale_low : s->scale_high));
+    b->dmin = s->minimum_high ? pn_k_reaching_half(-least / (float)s->minimum_high) : 0.0f;
     for (size_t i = 0; i < s->groups; i++) {
         b->scale[i] = pn_k_nearest(scale[i] * pn_inverse(b->d), s->scale_low, s->scale_high);
         b->minimum[i] = pn_k_nearest(-offset[i] * pn_inverse(b->dmin), 0, s->minimum_high);
