@@ -110,6 +110,11 @@ static pn_status nvfp4_matmul_c(const pn_matmul_args *args)
     return pn_nvfp4_scaled(args, pn_c_i16_matmul(args, &nvfp4_block));
 }
 
+static pn_status nvfp4_fast_c(const pn_matmul_args *args)
+{
+    return pn_nvfp4_scaled(args, pn_c_i8_matmul(args, &nvfp4_block));
+}
+
 static const pn_quant nvfp4_type = {.struct_size = sizeof(pn_quant),
                                     .name = "nvfp4",
                                     .summary = "4-bit floats, an 8-bit float for each 16",
@@ -122,10 +127,13 @@ static const pn_quant nvfp4_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel nvfp4_kernels[] = {
     PN_KERNEL(nvfp4, i16, c, PN_SCORE_C, 0, 1, nvfp4_scratch_c, nvfp4_matmul_c),
+    PN_KERNEL(nvfp4, i8, c, PN_SCORE_C, 0, 1, nvfp4_scratch_c, nvfp4_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(nvfp4, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_nvfp4_scratch_avx2, pn_nvfp4_matmul_avx2),
+    PN_KERNEL(nvfp4, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_nvfp4_scratch_avx2, pn_nvfp4_fast_avx2),
     PN_KERNEL(nvfp4, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_nvfp4_scratch_avx512,
               pn_nvfp4_matmul_avx512),
+    PN_KERNEL(nvfp4, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_nvfp4_scratch_avx512, pn_nvfp4_fast_avx512),
 #endif
 };
 

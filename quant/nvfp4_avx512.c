@@ -12,3 +12,8 @@ pn_status pn_nvfp4_matmul_avx512(const pn_matmul_args *args)
 {
     return pn_nvfp4_scaled(args, pn_tile_i16_matmul(args, &nvfp4_tile));
 }
+
+pn_status pn_nvfp4_fast_avx512(const pn_matmul_args *args)
+{
+    return pn_nvfp4_scaled(args, pn_tile_i8_matmul(args, &nvfp4_tile));
+}

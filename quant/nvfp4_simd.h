@@ -1,5 +1,5 @@
 /* How nvfp4 unpacks in vectors; included after a vector layer by nvfp4_avx2.c and nvfp4_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "nvfp4.h"
 
@@ -39,4 +39,6 @@ static const pn_tile_type nvfp4_tile = {.block_bytes = sizeof(pn_nvfp4_block),
                                         .span = 1,
                                         .fine = 1,
                                         .head = pn_nvfp4_head,
-                                        .codes = pn_nvfp4_codes};
+                                        .codes = pn_nvfp4_codes,
+                                        .least = -12,
+                                        .most = 12};

@@ -38,6 +38,11 @@ static pn_status q1_0_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q1_0_block);
 }
 
+static pn_status q1_0_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &q1_0_block);
+}
+
 static const pn_quant q1_0_type = {.struct_size = sizeof(pn_quant),
                                    .name = "q1_0",
                                    .summary = "1 bit, a scale for each 128",
@@ -48,9 +53,12 @@ static const pn_quant q1_0_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel q1_0_kernels[] = {
     PN_KERNEL(q1_0, i16, c, PN_SCORE_C, 0, 1, q1_0_scratch_c, q1_0_matmul_c),
+    PN_KERNEL(q1_0, i8, c, PN_SCORE_C, 0, 1, q1_0_scratch_c, q1_0_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(q1_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q1_0_scratch_avx2, pn_q1_0_matmul_avx2),
+    PN_KERNEL(q1_0, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q1_0_scratch_avx2, pn_q1_0_fast_avx2),
     PN_KERNEL(q1_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q1_0_scratch_avx512, pn_q1_0_matmul_avx512),
+    PN_KERNEL(q1_0, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q1_0_scratch_avx512, pn_q1_0_fast_avx512),
 #endif
 };
 

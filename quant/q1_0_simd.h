@@ -1,5 +1,5 @@
 /* How q1_0 unpacks in vectors; included after a vector layer by q1_0_avx2.c and q1_0_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q1_0.h"
 
@@ -24,4 +24,5 @@ PN_INLINE void pn_q1_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q1_0_tile = {
-    .block_bytes = sizeof(pn_q1_0_block), .block_units = 4, .span = 4, .head = pn_q1_0_head, .codes = pn_q1_0_codes};
+    .block_bytes = sizeof(pn_q1_0_block), .block_units = 4, .span = 4, .head = pn_q1_0_head, .codes = pn_q1_0_codes,
+    .least = -1, .most = 1};

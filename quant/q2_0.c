@@ -43,6 +43,11 @@ static pn_status q2_0_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q2_0_block);
 }
 
+static pn_status q2_0_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &q2_0_block);
+}
+
 static const pn_quant q2_0_type = {.struct_size = sizeof(pn_quant),
                                    .name = "q2_0",
                                    .summary = "2 bits (-1, 0, 1, 2), a scale for each 64",
@@ -53,9 +58,12 @@ static const pn_quant q2_0_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel q2_0_kernels[] = {
     PN_KERNEL(q2_0, i16, c, PN_SCORE_C, 0, 1, q2_0_scratch_c, q2_0_matmul_c),
+    PN_KERNEL(q2_0, i8, c, PN_SCORE_C, 0, 1, q2_0_scratch_c, q2_0_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(q2_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q2_0_scratch_avx2, pn_q2_0_matmul_avx2),
+    PN_KERNEL(q2_0, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q2_0_scratch_avx2, pn_q2_0_fast_avx2),
     PN_KERNEL(q2_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q2_0_scratch_avx512, pn_q2_0_matmul_avx512),
+    PN_KERNEL(q2_0, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q2_0_scratch_avx512, pn_q2_0_fast_avx512),
 #endif
 };
 

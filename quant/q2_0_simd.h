@@ -1,5 +1,5 @@
 /* How q2_0 unpacks in vectors; included after a vector layer by q2_0_avx2.c and q2_0_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include "q2_0.h"
 
 PN_INLINE void pn_q2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
@@ -32,4 +32,5 @@ PN_INLINE void pn_q2_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q2_0_tile = {
-    .block_bytes = sizeof(pn_q2_0_block), .block_units = 2, .span = 2, .head = pn_q2_0_head, .codes = pn_q2_0_codes};
+    .block_bytes = sizeof(pn_q2_0_block), .block_units = 2, .span = 2, .head = pn_q2_0_head, .codes = pn_q2_0_codes,
+    .least = -1, .most = 2};

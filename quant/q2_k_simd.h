@@ -41,4 +41,6 @@ static const pn_tile_type q2_k_tile = {.block_bytes = sizeof(pn_q2_k_block),
                                        .fine = 1,
                                        .minimum = 1,
                                        .head = pn_q2_k_head,
-                                       .codes = pn_q2_k_codes};
+                                       .codes = pn_q2_k_codes,
+                                       .least = 0,
+                                       .most = 3};

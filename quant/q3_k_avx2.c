@@ -12,3 +12,8 @@ pn_status pn_q3_k_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &q3_k_tile);
 }
+
+pn_status pn_q3_k_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &q3_k_tile);
+}

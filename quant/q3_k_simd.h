@@ -71,4 +71,6 @@ static const pn_tile_type q3_k_tile = {.block_bytes = sizeof(pn_q3_k_block),
                                        .span = 1,
                                        .fine = 1,
                                        .head = pn_q3_k_head,
-                                       .codes = pn_q3_k_codes};
+                                       .codes = pn_q3_k_codes,
+                                       .least = -4,
+                                       .most = 3};

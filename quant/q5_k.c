@@ -76,6 +76,11 @@ static pn_status q5_k_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q5_k_block);
 }
 
+static pn_status q5_k_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &q5_k_block);
+}
+
 static const pn_quant q5_k_type = {.struct_size = sizeof(pn_quant),
                                    .name = "q5_k",
                                    .summary = "5 bits, scales and minima of 6 bits for each 32",
@@ -87,9 +92,12 @@ static const pn_quant q5_k_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel q5_k_kernels[] = {
     PN_KERNEL(q5_k, i16, c, PN_SCORE_C, 0, 1, q5_k_scratch_c, q5_k_matmul_c),
+    PN_KERNEL(q5_k, i8, c, PN_SCORE_C, 0, 1, q5_k_scratch_c, q5_k_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(q5_k, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q5_k_scratch_avx2, pn_q5_k_matmul_avx2),
+    PN_KERNEL(q5_k, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q5_k_scratch_avx2, pn_q5_k_fast_avx2),
     PN_KERNEL(q5_k, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q5_k_scratch_avx512, pn_q5_k_matmul_avx512),
+    PN_KERNEL(q5_k, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q5_k_scratch_avx512, pn_q5_k_fast_avx512),
 #endif
 };
 

@@ -33,4 +33,6 @@ static const pn_tile_type q5_k_tile = {.block_bytes = sizeof(pn_q5_k_block),
                                        .span = 2,
                                        .minimum = 1,
                                        .head = pn_k_head,
-                                       .codes = pn_q5_k_codes};
+                                       .codes = pn_q5_k_codes,
+                                       .least = 0,
+                                       .most = 31};

@@ -42,4 +42,6 @@ static const pn_tile_type q6_k_tile = {.block_bytes = sizeof(pn_q6_k_block),
                                        .span = 1,
                                        .fine = 1,
                                        .head = pn_q6_k_head,
-                                       .codes = pn_q6_k_codes};
+                                       .codes = pn_q6_k_codes,
+                                       .least = -32,
+                                       .most = 31};

@@ -67,6 +67,11 @@ static pn_status q8_1_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &q8_1_block);
 }
 
+static pn_status q8_1_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &q8_1_block);
+}
+
 static const pn_quant q8_1_type = {.struct_size = sizeof(pn_quant),
                                    .name = "q8_1",
                                    .summary = "8 bits, a scale and the sum for each 32",
@@ -78,9 +83,12 @@ static const pn_quant q8_1_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel q8_1_kernels[] = {
     PN_KERNEL(q8_1, i16, c, PN_SCORE_C, 0, 1, q8_1_scratch_c, q8_1_matmul_c),
+    PN_KERNEL(q8_1, i8, c, PN_SCORE_C, 0, 1, q8_1_scratch_c, q8_1_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(q8_1, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q8_1_scratch_avx2, pn_q8_1_matmul_avx2),
+    PN_KERNEL(q8_1, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q8_1_scratch_avx2, pn_q8_1_fast_avx2),
     PN_KERNEL(q8_1, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_1_scratch_avx512, pn_q8_1_matmul_avx512),
+    PN_KERNEL(q8_1, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_1_scratch_avx512, pn_q8_1_fast_avx512),
 #endif
 };
 

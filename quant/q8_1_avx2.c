@@ -12,3 +12,8 @@ pn_status pn_q8_1_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &q8_1_tile);
 }
+
+pn_status pn_q8_1_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &q8_1_tile);
+}

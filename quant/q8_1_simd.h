@@ -1,5 +1,5 @@
 /* How q8_1 unpacks in vectors; included after a vector layer by q8_1_avx2.c and q8_1_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q8_1.h"
 
@@ -22,4 +22,5 @@ PN_INLINE void pn_q8_1_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q8_1_tile = {
-    .block_bytes = sizeof(pn_q8_1_block), .block_units = 1, .span = 1, .head = pn_q8_1_head, .codes = pn_q8_1_codes};
+    .block_bytes = sizeof(pn_q8_1_block), .block_units = 1, .span = 1, .head = pn_q8_1_head, .codes = pn_q8_1_codes,
+    .least = -128, .most = 127};

@@ -12,3 +12,8 @@ pn_status pn_q8_k_matmul_avx512(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &q8_k_tile);
 }
+
+pn_status pn_q8_k_fast_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &q8_k_tile);
+}

@@ -1,5 +1,5 @@
 /* How q8_k unpacks in vectors; included after a vector layer by q8_k_avx2.c and q8_k_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include "q8_k.h"
 
 PN_INLINE void pn_q8_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
@@ -24,4 +24,5 @@ PN_INLINE void pn_q8_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
 }
 
 static const pn_tile_type q8_k_tile = {
-    .block_bytes = sizeof(pn_q8_k_block), .block_units = 8, .span = 1, .head = pn_q8_k_head, .codes = pn_q8_k_codes};
+    .block_bytes = sizeof(pn_q8_k_block), .block_units = 8, .span = 1, .head = pn_q8_k_head, .codes = pn_q8_k_codes,
+    .least = -128, .most = 127};

@@ -12,3 +12,8 @@ pn_status pn_tq1_0_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_i16_matmul(args, &tq1_0_tile);
 }
+
+pn_status pn_tq1_0_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_i8_matmul(args, &tq1_0_tile);
+}

@@ -1,5 +1,5 @@
 /* How tq1_0 unpacks in vectors; included after a vector layer by tq1_0_avx2.c and tq1_0_avx512.c. */
-#include <pantheon/kit/tile_i16.h>
+#include <pantheon/kit/tile_i8.h>
 #include "tq1_0.h"
 
 PN_INLINE void pn_tq1_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
@@ -47,4 +47,5 @@ PN_INLINE void pn_tq1_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w
 }
 
 static const pn_tile_type tq1_0_tile = {
-    .block_bytes = sizeof(pn_tq1_0_block), .block_units = 8, .span = 1, .head = pn_tq1_0_head, .codes = pn_tq1_0_codes};
+    .block_bytes = sizeof(pn_tq1_0_block), .block_units = 8, .span = 1, .head = pn_tq1_0_head, .codes = pn_tq1_0_codes,
+    .least = -1, .most = 1};

@@ -68,6 +68,11 @@ static pn_status tq2_0_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &tq2_0_block);
 }
 
+static pn_status tq2_0_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &tq2_0_block);
+}
+
 static const pn_quant tq2_0_type = {.struct_size = sizeof(pn_quant),
                                     .name = "tq2_0",
                                     .summary = "ternary in 2 bits, a scale for each 256",
@@ -79,10 +84,13 @@ static const pn_quant tq2_0_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel tq2_0_kernels[] = {
     PN_KERNEL(tq2_0, i16, c, PN_SCORE_C, 0, 1, tq2_0_scratch_c, tq2_0_matmul_c),
+    PN_KERNEL(tq2_0, i8, c, PN_SCORE_C, 0, 1, tq2_0_scratch_c, tq2_0_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(tq2_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_tq2_0_scratch_avx2, pn_tq2_0_matmul_avx2),
+    PN_KERNEL(tq2_0, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_tq2_0_scratch_avx2, pn_tq2_0_fast_avx2),
     PN_KERNEL(tq2_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_tq2_0_scratch_avx512,
               pn_tq2_0_matmul_avx512),
+    PN_KERNEL(tq2_0, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_tq2_0_scratch_avx512, pn_tq2_0_fast_avx512),
 #endif
 };
 
