@@ -241,7 +241,7 @@ static void test_q8_k(void **state)
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
-/* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded whatever the row's length. */
+/* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded, however long the row. */
 static void test_kernels(void **state)
 {
     (void)state;
