@@ -7,6 +7,8 @@ import _golden as g
 NAMES = ['capital', 'chat-france', 'code', 'count']
 UNSURE = 0.1        # a step whose two best logits are nearer than this may go either way
 KL_MOST = 5e-5
+FAST_MOST = 4.5e-3  # mean KL divergence of fast activations from exact ones
+FAST_EVERY = 7      # tokens of which one is compared
 
 
 def path(name):
@@ -36,6 +38,7 @@ def main():
             every_step(model, name, level)
             greedy_text(model, name, level)
         demo(model, level)
+        fast(model, level)
     stop_string(model)
     g.finish()
 
@@ -72,6 +75,24 @@ def every_step(model, name, level):
         if best != token and gap >= UNSURE:
             wrong.append(f'step {i}: {best} in place of {token} (gap {gap})')
     g.check(f'{name} at level {level}: {len(greedy)} steps', not wrong, '; '.join(wrong))
+
+
+def fast(model, level):
+    """Fast activations against exact ones, over all prompts and their continuations."""
+    total = count = 0
+    for name in NAMES:
+        tokens = numbers(name + '.ids', int) + numbers(name + '.greedy', int)
+        both = [g.evaluate(model, tokens, ['--activations', mode], level) for mode in ('exact', 'fast')]
+        if None in (both[0][0], both[1][0]):
+            g.check(f'{name} at level {level}: fast activations', False, both[0][1] or both[1][1])
+            return
+        v = len(both[0][0]) // len(tokens)
+        for i in range(FAST_EVERY - 1, len(tokens), FAST_EVERY):
+            total += g.kl(*(g.floats(data[i * v:(i + 1) * v]) for data, _ in both))
+            count += 1
+    mean = total / count
+    g.check(f'level {level}: mean KL divergence of fast activations within {FAST_MOST:g}, and not 0',
+            0 < mean <= FAST_MOST, f'{mean:.3g} over {count} tokens')
 
 
 def greedy_text(model, name, level):
