@@ -306,17 +306,20 @@ def importance(tmp):
     write(array.array("f", [1.0] * 256), array.array("f", [0.0]))
     status, _, err = run("quantize", path, out, "q4_k", "--importance", imp)
     check("a count of 0 is no division by 0", status == 0, err)
-    # Two planes, each with weights of its own: as two tensors.
-    cube = os.path.join(tmp, "cube")
+    # Two planes with weights and counts of their own come out as two matrices do.
+    cube, halves = os.path.join(tmp, "cube"), []
     g.write(cube, model([ARCH], [("e.weight", [256, 20, 2], 0, bytes(x))]))
-    both = array.array("f", list(weights) + [1.0] * 256)
-    write(both, array.array("f", [1.0, 1.0]), "e.weight", [256, 2])
+    back = array.array("f", reversed(weights))
+    both = array.array("f", [2 * w for w in weights] + [5 * w for w in back])
+    write(both, array.array("f", [2.0, 5.0]), "e.weight", [256, 2])
     status, _, err = run("quantize", cube, out, "q4_k", "--importance", imp)
     packed = g.read(out)[1]["e.weight"][2] if status == 0 else b""
-    write(weights, array.array("f", [1.0]))
-    run("quantize", path, plain, "q4_k", "--importance", imp)
-    half_size = 20 * 144
-    check("planes have importance of their own", packed[:half_size] == g.read(plain)[1]["blk.0.ffn_up.weight"][2][:half_size] and packed, err)
+    for part, own in ((x[:5120], weights), (x[5120:], back)):
+        g.write(cube, model([ARCH], [("e.weight", [256, 20], 0, bytes(part))]))
+        write(own, array.array("f", [1.0]), "e.weight")
+        run("quantize", cube, out, "q4_k", "--importance", imp)
+        halves.append(g.read(out)[1]["e.weight"][2][:20 * 144])
+    check("planes have importance of their own", packed and packed[:40 * 144] == halves[0] + halves[1], err)
     os.unlink(out)
     for label, sums, counts, words in (
             ("of another width", array.array("f", [1.0] * 128), one, ["128 sums", "another model"]),
