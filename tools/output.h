@@ -11,7 +11,8 @@ typedef struct output {
     char *temporary; /* NULL: written directly (standard output, a device, a pipe) */
 } output;
 
-/* '-' is standard output. Until output_close, Ctrl-C and SIGTERM remove what was written. 0, or 1 after printing why. */
+/* '-' is standard output. Until output_close, Ctrl-C and SIGTERM remove what was written. 0, or 1 after
+ * printing why. */
 int output_open(output *o, const char *path);
 /* Little-endian float32. 0, or -1 with errno. */
 int output_write(const output *o, const float *x, size_t n);

@@ -1,5 +1,5 @@
-/* Recipes of `pantheon quantize`: which type each tensor of a model becomes. Files of INI text (docs/quantize.md), or one
- * type for all matrices. */
+/* Recipes of `pantheon quantize`: which type each tensor of a model becomes. Files of INI text (docs/quantize.md),
+ * or one type for all matrices. */
 #ifndef PN_RECIPE_H
 #define PN_RECIPE_H
 

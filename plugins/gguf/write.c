@@ -1,6 +1,6 @@
 /* Writes GGUF version 3 in this machine's byte order: header, metadata, tensor table, padding, tensors at multiples of
- * the alignment. What was read comes out the same, bit for bit, but for the keys that say how tensors are quantized when
- * the host says that those changed. */
+ * the alignment. What was read comes out the same, bit for bit, but for the keys that say how tensors are
+ * quantized, when the host says that those changed. */
 #include "gguf.h"
 
 #define VERSION 3
@@ -196,7 +196,7 @@ static int64_t kind_of_file(writing *w)
         if (k == MOST) continue;
         if (k == n) seen[n++].name = t->type;
         seen[k].elements += elements;
-        /* Embedding and output have types of their own in every mix, and what is left alone (norms) is no part of it. */
+        /* Embedding and output have types of their own in every mix, and what is left alone (norms) is none. */
         int block = t->name.size > 4 && memcmp(t->name.data, "blk.", 4) == 0 && strcmp(t->type, "f32") != 0;
         seen[k].tensors += block;
         matrices += block;

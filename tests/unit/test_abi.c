@@ -136,6 +136,11 @@ static void every_wrapper_checks(void **state)
     LACKS(plan_weight, pn_host_plan_weight(h, NULL, NULL, &u, &err));
     LACKS(plan_op, pn_host_plan_op(h, NULL, NULL, &u, &err));
     LACKS(plan_output, pn_host_plan_output(h, NULL, 1, PN_OUTPUT_LOGITS, &err));
+    LACKS(writer_info, pn_host_writer_info(h, NULL, NULL, &err));
+    LACKS(writer_value_at, pn_host_writer_value_at(h, NULL, 0, &key, &value, &err));
+    LACKS(writer_tensor_at, pn_host_writer_tensor_at(h, NULL, 0, &tensor, &err));
+    LACKS(writer_put, pn_host_writer_put(h, NULL, "x", 1, &err));
+    LACKS(quant_number, pn_host_quant_number(h, "x", &bits, &err));
     /* As many as there are slots: a new one without a line here is noticed. */
     assert_int_equal(tried, (sizeof(pn_host) - offsetof(pn_host, alloc)) / sizeof(void *));
     free(h);
