@@ -114,11 +114,38 @@ static void same_bits(void **state)
     }
 }
 
+/* q, k and v, or gate and up, in one tensor: that is shown once, for its parts share their input. */
+static void fused(void **state)
+{
+    static seen s;
+    static float logits[4096];
+    const char *shared = getenv("PN_SHARED");
+    char path[4096];
+    pn_model *usual = model;
+    (void)state;
+    if (!shared || !*shared) {
+        print_message("# skip: PN_SHARED is empty\n");
+        skip();
+    }
+    snprintf(path, sizeof path, "%s/golden/graph/phi3/model.gguf", shared);
+    assert_ok(pn_model_open(rt, path, &model, err));
+    evaluate(&s, 2, 0, PN_EXACT, logits);
+    size_t parts = 0;
+    for (size_t k = 0; k < s.n; k++) {
+        assert_int_equal(s.calls[k], 1);
+        parts += pn_str_is(s.tensor[k]->name, "blk.0.attn_qkv.weight");
+    }
+    pn_model_destroy(model);
+    model = usual;
+    assert_int_equal(parts, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_matrices),
         cmocka_unit_test(same_bits),
+        cmocka_unit_test(fused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
