@@ -28,6 +28,11 @@ static pn_status iq1_m_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq1_m_block);
 }
 
+static pn_status iq1_m_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq1_m_block);
+}
+
 static const pn_quant iq1_m_type = {.struct_size = sizeof(pn_quant),
                                     .name = "iq1_m",
                                     .summary = "code book of 2048 in 1.75 bits, a scale for each 16",
@@ -38,10 +43,13 @@ static const pn_quant iq1_m_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel iq1_m_kernels[] = {
     PN_KERNEL(iq1_m, i16, c, PN_SCORE_C, 0, 1, iq1_m_scratch_c, iq1_m_matmul_c),
+    PN_KERNEL(iq1_m, i8, c, PN_SCORE_C, 0, 1, iq1_m_scratch_c, iq1_m_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq1_m, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq1_m_scratch_avx2, pn_iq1_m_matmul_avx2),
+    PN_KERNEL(iq1_m, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq1_m_scratch_avx2, pn_iq1_m_fast_avx2),
     PN_KERNEL(iq1_m, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq1_m_scratch_avx512,
               pn_iq1_m_matmul_avx512),
+    PN_KERNEL(iq1_m, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq1_m_scratch_avx512, pn_iq1_m_fast_avx512),
 #endif
 };
 

@@ -13,3 +13,8 @@ pn_status pn_iq1_m_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_rows_matmul(args, &iq1_m_block);
 }
+
+pn_status pn_iq1_m_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_rows_i8_matmul(args, &iq1_m_block, -9, 9);
+}

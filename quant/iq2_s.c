@@ -28,6 +28,11 @@ static pn_status iq2_s_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq2_s_block);
 }
 
+static pn_status iq2_s_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq2_s_block);
+}
+
 static const pn_quant iq2_s_type = {.struct_size = sizeof(pn_quant),
                                     .name = "iq2_s",
                                     .summary = "code book of 1024 in 2.56 bits, a scale for each 16",
@@ -38,10 +43,13 @@ static const pn_quant iq2_s_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel iq2_s_kernels[] = {
     PN_KERNEL(iq2_s, i16, c, PN_SCORE_C, 0, 1, iq2_s_scratch_c, iq2_s_matmul_c),
+    PN_KERNEL(iq2_s, i8, c, PN_SCORE_C, 0, 1, iq2_s_scratch_c, iq2_s_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq2_s, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq2_s_scratch_avx2, pn_iq2_s_matmul_avx2),
+    PN_KERNEL(iq2_s, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq2_s_scratch_avx2, pn_iq2_s_fast_avx2),
     PN_KERNEL(iq2_s, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq2_s_scratch_avx512,
               pn_iq2_s_matmul_avx512),
+    PN_KERNEL(iq2_s, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq2_s_scratch_avx512, pn_iq2_s_fast_avx512),
 #endif
 };
 

@@ -44,5 +44,7 @@ size_t pn_iq2_s_scratch_avx2(size_t cols, size_t columns);
 size_t pn_iq2_s_scratch_avx512(size_t cols, size_t columns);
 pn_status pn_iq2_s_matmul_avx2(const pn_matmul_args *args);
 pn_status pn_iq2_s_matmul_avx512(const pn_matmul_args *args);
+pn_status pn_iq2_s_fast_avx2(const pn_matmul_args *args);
+pn_status pn_iq2_s_fast_avx512(const pn_matmul_args *args);
 
 #endif

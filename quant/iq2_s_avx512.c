@@ -13,3 +13,8 @@ pn_status pn_iq2_s_matmul_avx512(const pn_matmul_args *args)
 {
     return pn_tile_rows_matmul(args, &iq2_s_block);
 }
+
+pn_status pn_iq2_s_fast_avx512(const pn_matmul_args *args)
+{
+    return pn_tile_rows_i8_matmul(args, &iq2_s_block, -43, 43);
+}

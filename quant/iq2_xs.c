@@ -29,6 +29,11 @@ static pn_status iq2_xs_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq2_xs_block);
 }
 
+static pn_status iq2_xs_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq2_xs_block);
+}
+
 static const pn_quant iq2_xs_type = {.struct_size = sizeof(pn_quant),
                                      .name = "iq2_xs",
                                      .summary = "code book of 512 in 2.31 bits, a scale for each 16",
@@ -39,10 +44,14 @@ static const pn_quant iq2_xs_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel iq2_xs_kernels[] = {
     PN_KERNEL(iq2_xs, i16, c, PN_SCORE_C, 0, 1, iq2_xs_scratch_c, iq2_xs_matmul_c),
+    PN_KERNEL(iq2_xs, i8, c, PN_SCORE_C, 0, 1, iq2_xs_scratch_c, iq2_xs_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq2_xs, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq2_xs_scratch_avx2, pn_iq2_xs_matmul_avx2),
+    PN_KERNEL(iq2_xs, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq2_xs_scratch_avx2, pn_iq2_xs_fast_avx2),
     PN_KERNEL(iq2_xs, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq2_xs_scratch_avx512,
               pn_iq2_xs_matmul_avx512),
+    PN_KERNEL(iq2_xs, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq2_xs_scratch_avx512,
+              pn_iq2_xs_fast_avx512),
 #endif
 };
 

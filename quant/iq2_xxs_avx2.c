@@ -13,3 +13,8 @@ pn_status pn_iq2_xxs_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_rows_matmul(args, &iq2_xxs_block);
 }
+
+pn_status pn_iq2_xxs_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_rows_i8_matmul(args, &iq2_xxs_block, -43, 43);
+}

@@ -13,3 +13,8 @@ pn_status pn_iq3_s_matmul_avx2(const pn_matmul_args *args)
 {
     return pn_tile_rows_matmul(args, &iq3_s_block);
 }
+
+pn_status pn_iq3_s_fast_avx2(const pn_matmul_args *args)
+{
+    return pn_tile_rows_i8_matmul(args, &iq3_s_block, -15, 15);
+}

@@ -29,6 +29,11 @@ static pn_status iq3_xxs_matmul_c(const pn_matmul_args *args)
     return pn_c_i16_matmul(args, &iq3_xxs_block);
 }
 
+static pn_status iq3_xxs_fast_c(const pn_matmul_args *args)
+{
+    return pn_c_i8_matmul(args, &iq3_xxs_block);
+}
+
 static const pn_quant iq3_xxs_type = {.struct_size = sizeof(pn_quant),
                                       .name = "iq3_xxs",
                                       .summary = "code book of 256 in 3.06 bits, a scale for each 32",
@@ -39,10 +44,14 @@ static const pn_quant iq3_xxs_type = {.struct_size = sizeof(pn_quant),
 
 static const pn_kernel iq3_xxs_kernels[] = {
     PN_KERNEL(iq3_xxs, i16, c, PN_SCORE_C, 0, 1, iq3_xxs_scratch_c, iq3_xxs_matmul_c),
+    PN_KERNEL(iq3_xxs, i8, c, PN_SCORE_C, 0, 1, iq3_xxs_scratch_c, iq3_xxs_fast_c),
 #ifdef PN_HAVE_X86
     PN_KERNEL(iq3_xxs, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq3_xxs_scratch_avx2, pn_iq3_xxs_matmul_avx2),
+    PN_KERNEL(iq3_xxs, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq3_xxs_scratch_avx2, pn_iq3_xxs_fast_avx2),
     PN_KERNEL(iq3_xxs, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq3_xxs_scratch_avx512,
               pn_iq3_xxs_matmul_avx512),
+    PN_KERNEL(iq3_xxs, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq3_xxs_scratch_avx512,
+              pn_iq3_xxs_fast_avx512),
 #endif
 };
 

@@ -55,11 +55,11 @@ PN_UNUSED static inline pn_i16_layout pn_i16_layout_of(size_t cols)
 
 /* 256 elements of a packed "i8" column. */
 typedef struct pn_i8_chunk {
-    int8_t q[256];      /* in their own order */
-    float scale[8];     /* of each 32; 0 where all are below PN_I8_TINY, NaN where one is not finite (q is 0 then) */
-    float sum32[8];     /* scale times the sum of q over each 32 elements, rounded once: what minima are multiplied by */
-    float sum16[16];    /* the same over each 16 */
-    int32_t isum32[8];  /* the sums of q themselves: what makes up for codes that were made unsigned */
+    int8_t q[256];     /* in their own order */
+    float scale[8];    /* of each 32; 0 where all are below PN_I8_TINY, NaN where one is not finite (q is 0 then) */
+    float sum32[8];    /* scale times the sum of q over each 32 elements, rounded once: what minima multiply */
+    float sum16[16];   /* the same over each 16 */
+    int32_t isum32[8]; /* the sums of q themselves: what makes up for codes that were made unsigned */
     int32_t isum16[16];
 } pn_i8_chunk;
 

@@ -1,12 +1,13 @@
-/* The tile loop of integer kernels on the packing "i8" (kit/pack.h): tile_i16.h with 8-bit codes, for the same types, by
- * the same two functions of pn_tile_type. Include a vector layer first.
+/* The tile loop of integer kernels on the packing "i8" (kit/pack.h): tile_i16.h with 8-bit codes, for the same types,
+ * by the same two functions of pn_tile_type. Include a vector layer first.
  *
- * The 16-bit pairs that `codes` yields, (e0, e2) and (e1, e3), become 32-bit words of four bytes e0 e1 e2 e3, which meet
- * the activations in their own order. A type says the bounds of its codes (least, most). The multiply-add takes bytes
- * without a sign on the side of the weights:
+ * The 16-bit pairs that `codes` yields, (e0, e2) and (e1, e3), become 32-bit words of four bytes e0 e1 e2 e3, which
+ * meet the activations in their own order. A type says the bounds of its codes (least, most). The multiply-add takes
+ * bytes without a sign on the side of the weights:
  *
  *   biased   the bytes are code - least, 0 .. most - least, and a sum starts with least * (sum of q);
- *   signed   the bytes are codes, and the sign of each goes over to its activation: AVX2 alone, most - least > 127.
+ *   signed   the bytes are codes, -128 .. 127, and the sign of each goes over to its activation: AVX2 alone, where
+ *            most - least > 127.
  *
  * Nothing saturates. AVX-512 multiplies and adds in 32 bits. AVX2 adds products in pairs, in 16 bits that saturate at
  * 32767: biased bytes are at most 127 there, and 2 * 127 * 127 = 32258; magnitudes of signed ones at most 128, and
@@ -37,18 +38,22 @@ PN_INLINE int pn_tile8_biased(const pn_tile_type *t)
     return PN_LANES == 16 || t->most - t->least <= 127;
 }
 
-/* The words of `units` units of 32 elements. Codes of either sign: e0 + 256 e1 in 16 bits has the bytes e0 and e1 once
- * both are free of a sign; else the low byte is cut out. */
-PN_INLINE void pn_tile8_words(const pn_tile_type *t, size_t units, const pn_vi *w, pn_vi *words)
+/* The word e0 e1 e2 e3 of the pairs (e0, e2) and (e1, e3). e0 + 256 e1 in 16 bits has the bytes e0 and e1 once both
+ * are free of a sign; else the low byte is cut out. */
+PN_INLINE pn_vi pn_tile8_word(const pn_tile_type *t, pn_vi even, pn_vi odd)
 {
     const pn_vi low = pn_v_set32(0x00ff00ff), bias = pn_v_set32(0u - 0x01010101u * (uint32_t)t->least);
+    const pn_vi high = pn_v_sll16(odd, 8);
+    if (!pn_tile8_biased(t)) return pn_v_or(pn_v_and(even, low), high);
+    if (t->least == 0) return pn_v_or(even, high);
+    return pn_v_add16(pn_v_add16(even, high), bias);
+}
+
+/* Those of `units` units of 32 elements. */
+PN_INLINE void pn_tile8_words(const pn_tile_type *t, size_t units, const pn_vi *w, pn_vi *words)
+{
     PN_UNROLL
-    for (size_t i = 0; i < 8 * units; i++) {
-        const pn_vi high = pn_v_sll16(w[2 * i + 1], 8);
-        if (!pn_tile8_biased(t)) words[i] = pn_v_or(pn_v_and(w[2 * i], low), high);
-        else if (t->least == 0) words[i] = pn_v_or(w[2 * i], high);
-        else words[i] = pn_v_add16(pn_v_add16(w[2 * i], high), bias);
-    }
+    for (size_t i = 0; i < 8 * units; i++) words[i] = pn_tile8_word(t, w[2 * i], w[2 * i + 1]);
 }
 
 /* What the sum of a group starts with; `isum` is that of its activations. */
@@ -187,7 +192,8 @@ PN_INLINE void pn_tile8_group(const pn_tile_type *t, const int32_t (*w)[2][PN_LA
 PN_INLINE size_t pn_tile8_run(const pn_tile_type *t)
 {
     const int pair = 2 * 127 * (t->most - t->least);
-    return !pn_tile8_biased(t) ? 1 : 8 * pair <= 32767 && !t->fine ? 8 : 4 * pair <= 32767 ? 4 : 2 * pair <= 32767 ? 2 : 1;
+    if (!pn_tile8_biased(t)) return 1;
+    return 8 * pair <= 32767 && !t->fine ? 8 : 4 * pair <= 32767 ? 4 : 2 * pair <= 32767 ? 2 : 1;
 }
 
 /* The same, a column at a time: 16-bit sums of a run of words, then their pairs. */
