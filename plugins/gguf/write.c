@@ -172,7 +172,7 @@ static const file_kind file_kinds[] = {
     {"q5_k", 16, 17},  {"q6_k", 18, 18},   {"iq2_xxs", 19, 19}, {"iq2_xs", 20, 20}, {"iq3_xxs", 23, 23},
     {"iq1_s", 24, 24}, {"iq4_nl", 25, 25}, {"iq3_s", 26, 27},   {"iq2_s", 28, 29},  {"iq4_xs", 30, 30},
     {"iq1_m", 31, 31}, {"bf16", 32, 32},   {"tq1_0", 36, 36},   {"tq2_0", 37, 37},  {"mxfp4", 38, 38},
-    {"nvfp4", 39, 39}, {"q1_0", 40, 40},
+    {"nvfp4", 39, 39}, {"q1_0", 40, 40},   {"q2_0", 41, 41},
 };
 
 /* The type with the most elements in matrices; *others: how many matrices inside the blocks have another. -1 when it
