@@ -105,9 +105,11 @@ pn_status pn_file_add_tensor(pn_file *file, const pn_tensor *tensor, pn_error *e
     pn_status status = add_checks(file, "file_add_tensor", err);
     if (status)
         return status;
-    if (tensor->struct_size < sizeof *tensor)
+    /* An older plugin's struct is shorter, but has all of ABI 1.0. */
+    const size_t least = offsetof(pn_tensor, offset) + sizeof tensor->offset;
+    if (tensor->struct_size < least)
         return pn_fail(err, PN_E_ABI, "%s: its format plugin gives tensors of %u bytes where %zu are wanted",
-                       pn_file_path(file), (unsigned)tensor->struct_size, sizeof *tensor);
+                       pn_file_path(file), (unsigned)tensor->struct_size, least);
     if (tensor->n_dims > PN_MAX_DIMS)
         return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has %u dimensions; at most %d are possible",
                        pn_file_path(file), SHOWN(tensor->name), (unsigned)tensor->n_dims, PN_MAX_DIMS);
@@ -123,7 +125,7 @@ pn_status pn_file_add_tensor(pn_file *file, const pn_tensor *tensor, pn_error *e
                        SHOWN(tensor->name));
     pn_tensor *copy = arena_alloc(file, 1, sizeof *copy);
     if (copy) {
-        *copy = *tensor;
+        memcpy(copy, tensor, tensor->struct_size < sizeof *copy ? tensor->struct_size : sizeof *copy);
         copy->struct_size = sizeof *copy;
     }
     if (!copy || !pn_table_add(&file->tensors, copy->name, copy))
