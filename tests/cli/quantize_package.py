@@ -9,11 +9,10 @@ sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(
 
 import array
 import random
-import shutil
-import subprocess
 import tempfile
 
 import gguffile as g
+import peerenv
 from gguffile import ARR, STR, U32, check, done, model, run
 
 VERSION = "0.19.0"
@@ -21,27 +20,10 @@ VERSION = "0.19.0"
 
 def fetch():
     """The folder with the package, or None after saying why not."""
-    peers = os.path.join(g.ROOT, "build", "peers")
-    target = os.path.join(peers, "gguf-" + VERSION)
-    if os.path.isdir(target):
-        return target
-    os.makedirs(peers, exist_ok=True)
-    half = tempfile.mkdtemp(prefix="gguf.", dir=peers)
-    try:
-        r = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--only-binary", ":all:", "--target", half,
-                            "gguf==" + VERSION, "numpy"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, timeout=240)
-        why = r.stdout.decode(errors="replace").strip().split("\n")[-1]
-        good = r.returncode == 0
-    except (OSError, subprocess.TimeoutExpired) as e:
-        good, why = False, str(e)
-    if good and not os.path.isdir(target):
-        os.rename(half, target)
-    shutil.rmtree(half, ignore_errors=True)
-    if not os.path.isdir(target):
-        print("skip - the gguf package: download failed: " + why)
-        return None
-    return target
+    folder, why = peerenv.folder("gguf==" + VERSION, "numpy")
+    if not folder:
+        print("skip - the gguf package: " + why)
+    return folder
 
 
 def main(tmp):

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
 
 import gguffile as g
@@ -15,7 +16,7 @@ PATTERNS = {
     "gpt-2": None,
     "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
-# Runs in the venv: trains, prints vocabulary, merges and the ids of the strings on its standard input.
+# Runs with the library: trains, prints vocabulary, merges and the ids of the strings on its standard input.
 PEER = r'''
 import json, sys
 from tokenizers import Tokenizer, Regex, models, pre_tokenizers, trainers
@@ -67,20 +68,21 @@ def vocabulary(path, pre, model):
 
 
 def main():
-    python, why = peerenv.python(PACKAGE)
-    if not python:
+    folder, why = peerenv.folder(PACKAGE)
+    if not folder:
         print(f"skip - ids of the tokenizers library: {why}")
         return
     rng = random.Random(20240501)
     lines = corpus()
     for pre, pattern in PATTERNS.items():
         job = {"pattern": pattern, "corpus": lines, "texts": texts(rng, lines)}
-        peer = subprocess.run([python, "-c", PEER], input=json.dumps(job), capture_output=True, text=True, timeout=250)
+        peer = subprocess.run([sys.executable, "-c", PEER], input=json.dumps(job), capture_output=True, text=True,
+                              timeout=250, env=dict(os.environ, PYTHONPATH=folder))
         if not g.check(f"{pre}: the library trains and encodes", peer.returncode == 0, peer.stderr[-500:]) and peer.returncode:
             continue
         model = json.loads(peer.stdout)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "vocab.gguf")
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "vocab.gguf")
             vocabulary(path, pre, model)
             wrong = []
             for text, want in zip(job["texts"], model["ids"]):

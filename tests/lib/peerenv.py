@@ -1,24 +1,31 @@
-"""A Python with packages that only tests need, in a venv of its own under build/: independent programs to compare with."""
+"""Python packages that only tests need, put by pip into a folder under build/: independent programs to compare with."""
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.environ.get("PN_ROOT", os.getcwd())
 
 
-def python(*packages):
-    """The interpreter that has these packages ("name==version"), or (None, why). Made once; needs the network then."""
-    folder = os.path.join(ROOT, "build", "venv-peers")
-    exe = os.path.join(folder, "bin", "python3")
+def folder(*packages):
+    """The folder that holds these packages ("name==version"), or (None, why). Made once; needs the network then."""
+    peers = os.path.join(ROOT, "build", "peers")
+    target = os.path.join(peers, packages[0].replace("==", "-"))
+    if os.path.isdir(target):
+        return target, ""
+    os.makedirs(peers, exist_ok=True)
+    half = tempfile.mkdtemp(prefix="half.", dir=peers)
     try:
-        if not os.path.exists(exe):
-            subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, capture_output=True)
-        names = [p.split("==") for p in packages]
-        probe = "import importlib.metadata as m\n" + "".join(f"assert m.version({n!r}) == {v!r}\n" for n, v in names)
-        if subprocess.run([exe, "-c", probe], capture_output=True).returncode:
-            subprocess.run([exe, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "2", *packages],
-                           check=True, capture_output=True, timeout=280)
-    except (subprocess.SubprocessError, OSError) as e:
-        words = getattr(e, "stderr", b"") or b""
-        return None, f"download of {' '.join(packages)} failed: {e} {words.decode(errors='replace')[-300:]}"
-    return exe, ""
+        r = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--retries", "2", "--only-binary",
+                            ":all:", "--target", half, *packages], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, timeout=240)
+        why = r.stdout.decode(errors="replace").strip().split("\n")[-1]
+        if r.returncode == 0 and not os.path.isdir(target):
+            os.rename(half, target)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        why = str(e)
+    shutil.rmtree(half, ignore_errors=True)
+    if not os.path.isdir(target):
+        return None, f"download of {' '.join(packages)} failed: {why}"
+    return target, ""
