@@ -115,10 +115,17 @@ PN_INLINE pn_vi pn_v_pairs8(pn_vi u, pn_vi s)
 {
     return _mm256_maddubs_epi16(u, s);
 }
+/* The same added to acc in 16 bits; as instructions for the reason of pn_v_dot16. */
+PN_INLINE pn_vi pn_v_add_pairs8(pn_vi acc, pn_vi u, pn_vi s)
+{
+    pn_vi product;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(acc), "=&x"(product) : "x"(u), "x"(s));
+    return acc;
+}
 /* acc + lo + hi of the 16-bit lanes of a. */
 PN_INLINE pn_vi pn_v_widen16(pn_vi acc, pn_vi a)
 {
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(a, _mm256_set1_epi16(1)));
+    return pn_v_dot16(acc, a, _mm256_set1_epi16(1));
 }
 /* Magnitudes of bytes (128 of -128); bytes of b with the sign of those of a, 0 where a is 0. */
 PN_INLINE pn_vi pn_v_abs8(pn_vi a)

@@ -223,9 +223,8 @@ PN_INLINE void pn_tile8_group(const pn_tile_type *t, const int32_t (*w)[2][PN_LA
             PN_UNROLL
             for (size_t c = 0; c < nc; c++) {
                 const pn_vi x = pn_v_bcast32(q + c * stride + (p + j) * 4);
-                const pn_vi s0 = pn_v_pairs8(w0, x), s1 = pn_v_pairs8(w1, x);
-                part[c][0] = j ? pn_v_add16(part[c][0], s0) : s0;
-                part[c][1] = j ? pn_v_add16(part[c][1], s1) : s1;
+                part[c][0] = j ? pn_v_add_pairs8(part[c][0], w0, x) : pn_v_pairs8(w0, x);
+                part[c][1] = j ? pn_v_add_pairs8(part[c][1], w1, x) : pn_v_pairs8(w1, x);
             }
         }
         PN_UNROLL
