@@ -287,8 +287,8 @@ static pn_status find_ropes(const pn_plan *plan, uint32_t *rope_of, uint8_t *tur
         if (maker->kind == PN_OP_CUSTOM || turned[rope ? maker->inputs[0] : n->inputs[1]] || turned[n->inputs[2]] ||
             (rope && n->p.attention.key_size % maker->p.rope.head_size))
             return pn_fail(err, PN_E_UNSUPPORTED,
-                           "the keys of layer %" PRIu32 " are made by '%s' in a way that cannot be undone: this model's "
-                           "context cannot be shifted",
+                           "the keys of layer %" PRIu32
+                           " are made by '%s' in a way that cannot be undone: this model's context cannot be shifted",
                            n->layer, pn_plan_op_name(maker));
     }
     return PN_OK;

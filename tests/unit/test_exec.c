@@ -1,5 +1,5 @@
-/* Plans of odd shapes, executed: attention layers of differing sizes (more heads per kv head than a tile holds, odd head
- * sizes, window, softcap), operations of plugins on selected tokens, against doubles; random walks over sequences
+/* Plans of odd shapes, executed: attention layers of differing sizes (more heads per kv head than a tile holds, odd
+ * head sizes, window, softcap), operations of plugins on selected tokens, against doubles; random walks over sequences
  * against fresh evaluations, bit for bit; shifts of keys that a rope did not make alone. */
 #include "fixture.h"
 
@@ -97,7 +97,8 @@ static pn_val turned(pn_plan *p, pn_val x, const layer *l)
     return l->rope_head ? op(p, "rope", x, 0, 0, 0, &r, sizeof r) : x;
 }
 
-/* x + attention, its result folded to the width of x. `after_rope`: an operation between the keys' rope and their use. */
+/* x + attention, its result folded to the width of x. `after_rope`: an operation between the keys' rope and their use.
+ */
 static pn_val attention(pn_plan *p, pn_val x, const layer *l, const char *after_rope)
 {
     pn_val in[3], out = 0;

@@ -21,9 +21,9 @@
  * lacks with zero: every such field is optional. Whoever fills a struct of the other side writes no further than its
  * struct_size, whoever reads one looks there before a field that came later. pn_error, pn_str and pn_value never grow.
  * What a newer plugin registers is taken as far as the host knows it; what it asks for (weights, operations and their
- * parameters) is refused when it says something the host does not know. A plugin calls the host through the pn_host_* wrappers below: each
- * checks that the host has the slot and otherwise fails with "needs host >= x", so a new plugin on an old host gets an
- * error and never a wild jump.
+ * parameters) is refused when it says something the host does not know. A plugin calls the host through the pn_host_*
+ * wrappers below: each checks that the host has the slot and otherwise fails with "needs host >= x", so a new plugin on
+ * an old host gets an error and never a wild jump.
  *
  * Threads: unless a comment says otherwise, a callback may be called from any thread but never twice at once for the
  * same object (file, tokenizer, plan). Functions marked [any, at once] run on many threads at the same time and must

@@ -55,8 +55,8 @@ enum {
 /* An error, owned by the caller, filled by the callee. Start it zeroed: `pn_error err = {0}` (C) or `pn_error err{}`
  * (C++). The struct never grows. `message` is one or more lines of UTF-8 without a final newline: what was found, what
  * was wanted, in which file, at which byte, and what to do about it. Names that a file gave stand in it as they are:
- * escape control characters and broken UTF-8 before it is shown on a terminal or put into another format. Every function that takes a `pn_error *` also
- * takes NULL. */
+ * escape control characters and broken UTF-8 before it is shown on a terminal or put into another format. Every
+ * function that takes a `pn_error *` also takes NULL. */
 typedef struct pn_error {
     pn_status status; /* same as the returned status */
     int32_t os_errno; /* errno of the failed system call, or 0 */
