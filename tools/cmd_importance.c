@@ -89,13 +89,11 @@ static pn_status add_number(pn_writer *w, const char *key, uint64_t number, pn_e
     return pn_writer_add_value(w, pn_str_from(key), &v, err);
 }
 
-/* `text`: what was read, for people. */
-static pn_status add_metadata(pn_writer *w, const passages *p, const char *text, pn_error *err)
+/* `source`: the name of what was read; it must live until pn_writer_begin. */
+static pn_status add_metadata(pn_writer *w, const passages *p, const pn_str *source, pn_error *err)
 {
     pn_value type = {.type = PN_T_STRING, .as.s = pn_str_from("imatrix")};
-    const char *slash = strrchr(text, '/');
-    pn_str name = pn_str_from(slash ? slash + 1 : text);
-    pn_value sets = {.type = PN_T_ARRAY, .item_type = PN_T_STRING, .count = 1, .as.items = &name};
+    pn_value sets = {.type = PN_T_ARRAY, .item_type = PN_T_STRING, .count = 1, .as.items = source};
     pn_status st = pn_writer_add_value(w, pn_str_from("general.type"), &type, err);
     if (!st) st = pn_writer_add_value(w, pn_str_from("imatrix.datasets"), &sets, err);
     if (!st) st = add_number(w, "imatrix.chunk_count", passages_windows(p), err);
@@ -132,7 +130,9 @@ static pn_status put_floats(pn_writer *w, const seen *x, pn_error *err)
 static int write_file(pn_writer *w, const passages *p, const statistics *s, const char *text)
 {
     pn_error err = {0};
-    pn_status st = add_metadata(w, p, text, &err);
+    const char *slash = strrchr(text, '/');
+    pn_str source = pn_str_from(slash ? slash + 1 : text);
+    pn_status st = add_metadata(w, p, &source, &err);
     for (size_t i = 0; i < s->n && !st; i++) {
         if (!s->all[i].sums) continue;
         st = add_tensor(w, &s->all[i], IMPORTANCE_SUMS, s->all[i].cols, &err);
