@@ -189,13 +189,26 @@ static uint32_t precision(const bench *b)
     return strcmp(mode, "fast") == 0 ? PN_FAST : PN_EXACT;
 }
 
-/* The next kernel, from *index on, that this machine uses for a type of the file; 0 when there is no more. */
+/* Some kernel of this precision is chosen for the type. */
+static bool has_kernel(const bench *b, const char *quant, uint32_t wanted)
+{
+    pn_registration k = PN_OPTIONS_INIT(pn_registration);
+    for (size_t i = 0; pn_runtime_registration(b->setup->runtime, i, &k, NULL) == PN_OK; i++)
+        if (k.kind == PN_KIND_KERNEL && k.chosen && k.usable && k.precision == wanted && strcmp(k.quant, quant) == 0)
+            return true;
+    return false;
+}
+
+/* The next kernel, from *index on, that this machine uses for a type of the file; 0 when there is no more. A type
+ * without a fast kernel uses the exact one. */
 static bool next_kernel(const bench *b, size_t *index, pn_registration *k)
 {
+    const uint32_t wanted = precision(b);
     *k = PN_OPTIONS_INIT(pn_registration);
     while (pn_runtime_registration(b->setup->runtime, (*index)++, k, NULL) == PN_OK)
-        if (k->kind == PN_KIND_KERNEL && k->chosen && k->usable && k->precision == precision(b) &&
-            has_type(pn_model_file(b->model), k->quant))
+        if (k->kind == PN_KIND_KERNEL && k->chosen && k->usable && has_type(pn_model_file(b->model), k->quant) &&
+            (k->precision == wanted ||
+             (wanted == PN_FAST && k->precision == PN_EXACT && !has_kernel(b, k->quant, PN_FAST))))
             return true;
     return false;
 }

@@ -40,6 +40,8 @@ def main():
     t.check('threads and repeats', j.get('threads') == 2 and j.get('repeats') == 2, j)
     kernels = j.get('kernels', [])
     t.check('kernels in use', any(k.get('type') == 'f32' and k.get('name') for k in kernels), kernels)
+    j = as_json('--activations fast', bench('-p', 8, '-n', 0, '--json', '--activations', 'fast'))
+    t.check('floats have no fast kernels', j.get('activations') == 'fast' and j.get('kernels') == kernels, j)
     t.check('limits only when asked for', 'limits' not in j and 'arithmetic' not in j.get('prompt', {}), j)
     j = as_json('--limits', bench('-p', 40, '-n', 0, '--json', '--limits'))
     limits, p = j.get('limits', {}), j.get('prompt', {})
