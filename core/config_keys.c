@@ -45,8 +45,9 @@ static const pn_key table[] = {
         "tokens of a prompt evaluated at a time (whole number, 1 to 65536)"),
     INT("runtime", "context", 0, "0", NULL, 0, 16777216,
         "tokens a sequence can hold; 0: what the model was trained for, 4096 at most (whole number, 0 to 16777216)"),
-    WORD("runtime", "context_end", "stop", "stop shift",
-         "when the context is full: stop says so and ends the generation; shift forgets the older half (stop or shift)"),
+    WORD(
+        "runtime", "context_end", "stop", "stop shift",
+        "when the context is full: stop says so and ends the generation; shift forgets the older half (stop or shift)"),
     INT("runtime", "keep", 0, "0", NULL, 0, 16777216,
         "tokens at the beginning that context_end = shift never forgets (whole number, 0 to 16777216)"),
     NAME("runtime", "kv", 0, "f16", "type of the KV cache: f16, f32 or a loaded type that can serve (name)"),

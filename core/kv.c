@@ -5,6 +5,7 @@
 #include "registry.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 static size_t round64(size_t n)
@@ -233,13 +234,26 @@ static unsigned char *values(const pn_kv *kv, uint32_t layer, int32_t sequence, 
     return block(kv, *entry(kv, sequence, index)) + kv->layers[layer].v_offset + head * kv->layers[layer].v_head;
 }
 
+/* What lies beyond half precision becomes its largest number, not infinity: a score stays a number. x[i] is in h[i *
+ * stride]. */
+static void saturate(const float *x, size_t n, uint16_t *h, size_t stride)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((h[i * stride] & 0x7fff) == 0x7c00 && isfinite(x[i]))
+            h[i * stride] = (uint16_t)((h[i * stride] & 0x8000) | 0x7bff);
+}
+
 static pn_status store_key(const pn_kv *kv, const pn_ops *ops, const pn_kv_layer *l, unsigned char *kb, size_t j,
                            const float *key)
 {
     pn_error unheard; /* types fill it without asking whether it is there */
     if (kv->quant) return kv->quant->quantize(key, NULL, kb + j * (l->k_head / PN_KV_BLOCK), l->key_size, &unheard);
-    if (kv->half) ops->store_key_f16(key, l->key_size, j, (uint16_t *)(void *)kb);
-    else ops->store_key_f32(key, l->key_size, j, (float *)(void *)kb);
+    if (kv->half) {
+        ops->store_key_f16(key, l->key_size, j, (uint16_t *)(void *)kb);
+        saturate(key, l->key_size, (uint16_t *)(void *)kb + j, PN_KV_BLOCK);
+    } else {
+        ops->store_key_f32(key, l->key_size, j, (float *)(void *)kb);
+    }
     return PN_OK;
 }
 
@@ -249,8 +263,12 @@ static pn_status store_value(const pn_kv *kv, const pn_ops *ops, const pn_kv_lay
     unsigned char *to = vb + j * (l->v_head / PN_KV_BLOCK);
     pn_error unheard;
     if (kv->quant) return kv->quant->quantize(v, NULL, to, l->value_size, &unheard);
-    if (kv->half) ops->f16_from_f32(v, l->value_size, (uint16_t *)(void *)to);
-    else memcpy(to, v, l->value_size * sizeof(float));
+    if (kv->half) {
+        ops->f16_from_f32(v, l->value_size, (uint16_t *)(void *)to);
+        saturate(v, l->value_size, (uint16_t *)(void *)to, 1);
+    } else {
+        memcpy(to, v, l->value_size * sizeof(float));
+    }
     return PN_OK;
 }
 

@@ -76,14 +76,17 @@ static pn_status add_beside(pn_runtime *rt, const char *path, const char *name, 
     return add_folder(rt, folder, (size_t)n, why, err);
 }
 
-/* Colon-separated. An empty element would mean the current folder, which is never searched unasked. */
+/* Colon-separated. A relative element, or an empty one, would depend on the current folder, which is never searched. */
 static pn_status add_variable(pn_runtime *rt, const char *text, pn_error *err)
 {
     pn_status s = PN_OK;
     while (s == PN_OK && text && *text) {
         size_t n = strcspn(text, ":");
-        if (n)
+        if (n && text[0] == '/')
             s = add_folder(rt, text, n, "PANTHEON_PLUGIN_PATH", err);
+        else if (n)
+            pn_runtime_log(rt, PN_LOG_WARN,
+                           "PANTHEON_PLUGIN_PATH: '%.*s' is passed over, for it is not an absolute path", (int)n, text);
         text += n + (text[n] == ':');
     }
     return s;

@@ -395,6 +395,7 @@ size_t pn_session_describe(const pn_session *s, char *text, size_t capacity)
 
 uint64_t pn_session_bytes(const pn_session *s, const char *what)
 {
+    if (!what) return 0;
     if (!strcmp(what, "arena")) return s->exec->arena_bytes;
     if (!strcmp(what, "packed")) return s->exec->packed_bytes;
     if (!strcmp(what, "kv")) return pn_kv_bytes(s->kv);

@@ -132,8 +132,9 @@ static const pn_message *message_at(const pn_message *messages, size_t stride, s
     return (const pn_message *)(const void *)((const char *)messages + i * stride);
 }
 
-static pn_status render(const pn_host *host, pn_str source, const pn_message *messages, size_t stride, size_t n_messages,
-                        size_t first, int32_t add_generation, pn_template_emit emit, void *arg, pn_error *err)
+static pn_status render(const pn_host *host, pn_str source, const pn_message *messages, size_t stride,
+                        size_t n_messages, size_t first, int32_t add_generation, pn_template_emit emit, void *arg,
+                        pn_error *err)
 {
     writer w = { emit, arg, err, PN_OK };
     size_t i;

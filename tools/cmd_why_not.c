@@ -87,7 +87,7 @@ static int role_text(pn_file *file, const char *role, char *text, size_t capacit
 
 static void check_arch(pn_runtime *rt, pn_file *file, verdict *v)
 {
-    char name[256], have[1024], reason[1600];
+    char name[256], have[1024], reason[2048];
     if (!role_text(file, PN_ROLE_ARCHITECTURE, name, sizeof name)) {
         row("architecture", "", 0);
         lacks(v, "the file does not say what its architecture is");

@@ -77,8 +77,8 @@ int generate_prompt(generator *g);
 int generate_sampler(generator *g);
 void generate_close(generator *g);
 
-/* See that `need` more tokens fit: where [runtime] context_end = shift, by forgetting the older half of what need not be
- * kept, or more. 0, GENERATE_FULL or GENERATE_FAILED. */
+/* See that `need` more tokens fit: where [runtime] context_end = shift, by forgetting the older half of what need not
+ * be kept, or more. 0, GENERATE_FULL or GENERATE_FAILED. */
 int generate_make_room(generator *g, size_t need, pn_error *err);
 
 /* Text to tokens, appended to `out`. 0, or 1 after printing why. */

@@ -104,7 +104,8 @@ static void show_until(tool_stream *s, size_t end, bool last)
     s->size -= at;
 }
 
-/* Where the stop string begins that is whole first, so that it does not matter how the bytes are cut; s->size: none is. */
+/* Where the stop string begins that is whole first, so that it does not matter how the bytes are cut; s->size: none is.
+ */
 static size_t find_stop(const tool_stream *s)
 {
     size_t begin = s->size, end = s->size + 1;

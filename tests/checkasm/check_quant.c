@@ -194,9 +194,10 @@ static void check_i8_sums(const uint8_t *packed, size_t cols, size_t bytes)
         }
         if (sum != c->isum16[i] || c->scale[i / 2] * (float)sum != c->sum16[i])
             ca_fail("isum16[%zu] is %d, sum16 %g, the numbers give %d", i, c->isum16[i], (double)c->sum16[i], sum);
-        if (i % 2 && (sum += c->isum16[i - 1], sum != c->isum32[i / 2] || c->scale[i / 2] * (float)sum != c->sum32[i / 2]))
-            ca_fail("isum32[%zu] is %d, sum32 %g, the numbers give %d", i / 2, c->isum32[i / 2], (double)c->sum32[i / 2],
-                    sum);
+        if (i % 2 &&
+            (sum += c->isum16[i - 1], sum != c->isum32[i / 2] || c->scale[i / 2] * (float)sum != c->sum32[i / 2]))
+            ca_fail("isum32[%zu] is %d, sum32 %g, the numbers give %d", i / 2, c->isum32[i / 2],
+                    (double)c->sum32[i / 2], sum);
     }
     for (size_t i = end / 256 * sizeof *chunk; i < bytes; i++)
         if (packed[i]) ca_fail("byte %zu behind the last record is %d, not 0", i, packed[i]);

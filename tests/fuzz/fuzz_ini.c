@@ -1,5 +1,5 @@
-/* Fuzzes the configuration: any bytes as INI text, and as a value from the command line. What loads must be kept, must be
- * the same in a copy, and must never change a configuration when it is refused. */
+/* Fuzzes the configuration: any bytes as INI text, and as a value from the command line. What loads must be kept, must
+ * be the same in a copy, and must never change a configuration when it is refused. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -14,7 +14,8 @@ TOKENS = [3, 7, 7, 1, 22, 0, 9, 14, 3, 5, 11]
 
 
 class Model:
-    def __init__(self, seed, arch="llama", head=6, rope=4, window=0, bias=False, boost=1.0, extra=(), drop=(), tied=False):
+    def __init__(self, seed, arch="llama", head=6, rope=4, window=0, bias=False, boost=1.0, extra=(), drop=(), tied=False,
+                 boosted=("attn_q",)):
         self.rng = random.Random(seed)
         self.arch, self.head, self.rope, self.window, self.boost = arch, head, rope, window, boost
         self.tensors = {}
@@ -26,7 +27,7 @@ class Model:
                                      ("ffn_gate", HIDDEN, WIDTH), ("ffn_up", HIDDEN, WIDTH), ("ffn_down", WIDTH, HIDDEN)):
                 self.matrix(b + name + ".weight", rows, cols)
                 if bias and name in ("attn_q", "attn_k", "attn_v"):
-                    self.vector(b + name + ".bias", rows, 0.0, boost if name == "attn_q" else 1.0)
+                    self.vector(b + name + ".bias", rows, 0.0, boost if name in boosted else 1.0)
             self.vector(b + "attn_norm.weight", WIDTH, 1.0)
             self.vector(b + "ffn_norm.weight", WIDTH, 1.0)
         self.vector("output_norm.weight", WIDTH, 1.0)
@@ -149,6 +150,9 @@ def main():
         right(folder, "qwen2, pairs in halves", Model(6, arch="qwen2", bias=True))
         right(folder, "mistral with a window of one", Model(7, arch="mistral", window=1))
         right(folder, "scores beyond half precision", Model(8, bias=True, boost=3e5), 1e-3)
+        for name in ("attn_k", "attn_v"):
+            got, err = evaluate(folder, Model(8, bias=True, boost=3e5, boosted=(name,)), "--kv", "f16")
+            g.check(f"{name} beyond half precision in an f16 cache", got is not None and all(map(math.isfinite, got)), err)
         plain, _ = evaluate(folder, Model(9, arch="qwen2", bias=True))
         other, _ = evaluate(folder, Model(9, arch="qwen2", bias=True, boost=2.0))
         g.check("biases change the logits", plain is not None and other is not None and plain != other)

@@ -1,5 +1,5 @@
-/* A quantization type that lays out a row its own way: one scale for the whole row, then its bytes; and a side tensor. Two
- * elements and four bytes per block, so that a format that counts blocks finds the right size. */
+/* A quantization type that lays out a row its own way: one scale for the whole row, then its bytes; and a side tensor.
+ * Two elements and four bytes per block, so that a format that counts blocks finds the right size. */
 #include <pantheon/plugin.h>
 
 static uint64_t row_bytes(uint64_t cols)
@@ -36,8 +36,16 @@ static pn_status start(const pn_host *host, pn_error *err)
 {
     static const char *const sides[] = { "scale", "zero" };
     static const pn_quant type = {
-        .struct_size = sizeof type, .name = "whole_rows", .summary = "test: one scale per row", .block_elems = 2, .block_bytes = 4,
-        .row_bytes = row_bytes, .dequantize = dequantize, .quantize = quantize, .side_suffixes = sides, .n_side = 2,
+        .struct_size = sizeof type,
+        .name = "whole_rows",
+        .summary = "test: one scale per row",
+        .block_elems = 2,
+        .block_bytes = 4,
+        .row_bytes = row_bytes,
+        .dequantize = dequantize,
+        .quantize = quantize,
+        .side_suffixes = sides,
+        .n_side = 2,
     };
     return pn_host_register_quant(host, &type, err);
 }

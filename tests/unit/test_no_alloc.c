@@ -1,5 +1,5 @@
-/* Decoding makes no allocation: counted through the library's allocator and beneath it, at malloc and mmap themselves, so that
- * libraries that the library uses count too. */
+/* Decoding makes no allocation: counted through the library's allocator and beneath it, at malloc and mmap themselves,
+ * so that libraries that the library uses count too. */
 #include "fixture.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Quantization types by their published definitions: single blocks, every half, errors of quantizing against an independent
- * implementation's blocks, refusals, byte order; and what their kernels ask for. */
+/* Quantization types by their published definitions: single blocks, every half, errors of quantizing against an
+ * independent implementation's blocks, refusals, byte order; and what their kernels ask for. */
 #include "fixture.h"
 
 #include <math.h>
@@ -70,7 +70,8 @@ static void test_byteswap(void **state)
         for (size_t i = 0; i < blocks[t].bytes; i++)
             assert_int_equal(swapped[i], block[i < 2 * blocks[t].halfs ? i ^ 1 : i]);
     }
-    uint8_t numbers[] = {1, 2, 3, 4, 5, 6, 7, 8}, want32[] = {4, 3, 2, 1, 8, 7, 6, 5}, want16[] = {3, 4, 1, 2, 7, 8, 5, 6};
+    uint8_t numbers[] = {1, 2, 3, 4, 5, 6, 7, 8}, want32[] = {4, 3, 2, 1, 8, 7, 6, 5},
+            want16[] = {3, 4, 1, 2, 7, 8, 5, 6};
     type_of("f32")->byteswap(numbers, 2);
     assert_memory_equal(numbers, want32, 8);
     type_of("f16")->byteswap(numbers, 4);
@@ -83,7 +84,9 @@ static void test_byteswap(void **state)
 static double half_value(unsigned h)
 {
     const int exponent = (int)(h >> 10 & 31), mantissa = (int)(h & 1023);
-    const double size = exponent == 31 ? INFINITY : exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+    const double size = exponent == 31 ? INFINITY
+                        : exponent     ? ldexp(1024 + mantissa, exponent - 25)
+                                       : ldexp(mantissa, -24);
     return h & 0x8000 ? -size : size;
 }
 
@@ -158,8 +161,10 @@ static void test_quantize_golden(void **state)
         assert_ok(q->quantize(source, NULL, row, GOLDEN_ELEMENTS, err));
         q->dequantize(row, ours, GOLDEN_ELEMENTS);
         free(row);
-        const double want = square_error(source, golden, GOLDEN_ELEMENTS), got = square_error(source, ours, GOLDEN_ELEMENTS);
-        if (!(got <= 1.02 * 1.02 * want)) fail_msg("%s: squared error %g, independent blocks have %g", names[t], got, want);
+        const double want = square_error(source, golden, GOLDEN_ELEMENTS),
+                     got = square_error(source, ours, GOLDEN_ELEMENTS);
+        if (!(got <= 1.02 * 1.02 * want))
+            fail_msg("%s: squared error %g, independent blocks have %g", names[t], got, want);
     }
 }
 
@@ -199,7 +204,8 @@ static void test_quantize_tiny(void **state)
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-/* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded whatever the row's length. */
+/* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded whatever the row's length.
+ */
 static void test_kernels(void **state)
 {
     (void)state;

@@ -97,8 +97,8 @@ static void sequences_do_not_touch(void **state)
     size_t n = 0;
     (void)state;
     for (int32_t i = 0; i < N; i++)
-        for (int32_t q = 0; q < 3; q++)
-            t[n++] = (pn_token){.token = q == 1 ? text[i] : (text[i] + 1 + q) % vocab,
+        for (int32_t q = 0; q < 3; q++, n++)
+            t[n] = (pn_token){.token = q == 1 ? text[i] : (text[i] + 1 + q) % vocab,
                                 .position = i,
                                 .sequence = q,
                                 .wants_logits = q == 1 && n < 64};

@@ -32,7 +32,8 @@ static int take(void *arg, const char *text, size_t size)
 }
 
 /* Push `bytes` in pieces of `piece`; the text shown, finished. */
-static const char *through(shown *out, const char *bytes, size_t n, size_t piece, const char *const *stops, bool *stopped)
+static const char *through(shown *out, const char *bytes, size_t n, size_t piece, const char *const *stops,
+                           bool *stopped)
 {
     tool_stream s;
     memset(out, 0, sizeof *out);

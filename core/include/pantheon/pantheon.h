@@ -303,7 +303,8 @@ PN_API int32_t pn_model_context(const pn_model *model);  /* tokens the file says
 PN_API const char *pn_model_arch(const pn_model *model); /* the file's architecture name */
 PN_API uint64_t
 pn_model_weight_bytes(const pn_model *model); /* bytes of weights read for one token (embedding: one row) */
-/* Multiply-adds with weights for evaluating `tokens` tokens, of which `outputs` want logits. Attention is not counted. */
+/* Multiply-adds with weights for evaluating `tokens` tokens, of which `outputs` want logits. Attention is not counted.
+ */
 PN_API double pn_model_multiply_adds(const pn_model *model, uint64_t tokens, uint64_t outputs);
 /* One line per step of the plan into `text` (terminated, cut to capacity); returns the length it would need without the
  * terminator. */

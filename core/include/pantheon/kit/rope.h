@@ -51,7 +51,13 @@ PN_UNUSED static inline pn_status pn_rope_from_file(const pn_host *host, pn_file
     if (p->n_dims % 2)
         return pn_fail(err, PN_E_FORMAT, "%u rotated elements per head (%s) are odd; an even number is wanted",
                        (unsigned)p->n_dims, PN_ROLE_ROPE_DIMS);
-    p->pairing = pn_str_is(pairing, "interleaved") ? PN_ROPE_INTERLEAVED : PN_ROPE_HALVES;
+    if (pn_str_is(pairing, "interleaved"))
+        p->pairing = PN_ROPE_INTERLEAVED;
+    else if (pn_str_is(pairing, "halves"))
+        p->pairing = PN_ROPE_HALVES;
+    else
+        return pn_fail(err, PN_E_UNSUPPORTED, "rotary pairing '%.*s' is neither interleaved nor halves",
+                       (int)(pairing.size < 64 ? pairing.size : 64), pairing.data);
     return pn_rope_scaling_from_file(host, file, p, err);
 }
 
