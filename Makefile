@@ -99,6 +99,11 @@ ARCH_DEFS   := -DPN_HAVE_X86=1
 HAVE_ISAS   := avx2 avx512
 ISA_avx2    := -mavx2 -mfma -mf16c
 ISA_avx512  := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
+# Full debug information doubles what it costs to compile a kernel's unrolled loops; lines are enough.
+ifeq ($(filter-out 0,$(DEBUG)),)
+ISA_avx2    += -g1
+ISA_avx512  += -g1
+endif
 else ifneq ($(filter aarch64 arm64,$(ARCH)),)
 ARCH_DEFS   := -DPN_HAVE_NEON=1
 HAVE_ISAS   := neon
