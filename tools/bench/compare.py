@@ -80,7 +80,7 @@ def run_peer(o, path):
     speeds = {}
     for test in out:
         speeds["decode" if test["n_gen"] else "prompt"] = statistics.median(test["samples_ts"])
-    return speeds, {k: out[0].get(k) for k in ("build_number", "build_commit", "flash_attn", "type_k", "n_ubatch")}
+    return speeds, {k: out[0].get(k) for k in ("flash_attn", "type_k", "n_ubatch", "repack")}
 
 
 def run_pantheon(o, path, mode):
@@ -156,6 +156,15 @@ def spread(values):
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
+def peer_version(o):
+    """What tools/bench/peers.sh says that it built."""
+    try:
+        with open(os.path.join(os.path.dirname(os.path.dirname(o.peer)), "version")) as f:
+            return f.read().strip()
+    except OSError:
+        return "(unknown)"
+
+
 def flash(peer):
     return {"-1": "auto", "0": "off", "1": "on"}.get(str(peer.get("flash_attn")), "unknown")
 
@@ -166,7 +175,7 @@ def table(o, results):
     peer = first["peer"]
     out = [f"Tokens per second, medians of {o.rounds} rounds; {o.threads} threads; prompt of {o.prompt} tokens, "
            f"{o.decode} tokens decoded. CPU features: {first['pantheon']['features'] or 'none beyond the base'}.",
-           f"{PEER} build {peer.get('build_number')}, flash attention {flash(peer)}"
+           f"{PEER} {peer_version(o)}, flash attention {flash(peer)}"
            f"{' (default)' if '-fa' not in o.peer_args else ''}, cache {peer.get('type_k')}; "
            f"Pantheon {first['pantheon']['version']}, cache {first['pantheon']['kv']}. "
            "A ratio above 1 says that Pantheon is faster; in brackets: over the rounds."]
@@ -230,7 +239,7 @@ def main():
     results = [summary(o, f) for f in o.files]
     if o.json:
         print(json.dumps({"threads": o.threads, "prompt": o.prompt, "decode": o.decode, "rounds": o.rounds,
-                          "repeats": o.repeats, "processors": os.cpu_count(), "files": results}, indent=1))
+                          "repeats": o.repeats, "peer": peer_version(o), "processors": os.cpu_count(), "files": results}, indent=1))
     else:
         print(table(o, results))
 

@@ -82,12 +82,13 @@ done
 fetch
 unpack
 say "building $programs (a quarter of an hour of one processor)"
-# OFF: what the programs wanted here do not use, and what would look for the network.
-cmake -S "$peers/src-$version" -B "$peers/cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=ON \
+# OFF: what the programs wanted here do not use, and what would look for the network. Git is kept from taking Pantheon's
+# commit for llama.cpp's.
+GIT_CEILING_DIRECTORIES=$PWD/build cmake -S "$peers/src-$version" -B "$peers/cmake" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=ON \
     -DGGML_CCACHE=OFF -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_APP=OFF \
     -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
     >"$peers/cmake.log" 2>&1 || { tail -n 20 "$peers/cmake.log" >&2; say "cmake failed; see $peers/cmake.log"; exit 1; }
-cmake --build "$peers/cmake" -j "$jobs" --target $programs >"$peers/build.log" 2>&1 ||
+GIT_CEILING_DIRECTORIES=$PWD/build cmake --build "$peers/cmake" -j "$jobs" --target $programs >"$peers/build.log" 2>&1 ||
     { tail -n 20 "$peers/build.log" >&2; say "the build failed; see $peers/build.log"; exit 1; }
 ln -sfn cmake/bin "$peers/bin"
 built || { say "the build left no $programs in $peers/bin"; exit 1; }
