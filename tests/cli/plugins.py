@@ -58,6 +58,8 @@ def test_list():
     check("there are types and kernels", len(types) >= 5 and len(kernels) >= 5)
     for t in types:
         mine = [k for k in kernels.values() if k["type"] == t]
+        if not mine:        # plain numbers, read as data
+            continue
         chosen = [k for k in mine if k["chosen"]]
         best = max((k["score"] for k in mine if k["usable"] and k["activations"] == "exact"), default=None)
         check("type %s: one kernel is chosen, the highest that runs here" % t,
@@ -136,12 +138,10 @@ def test_search(tmp):
     os.symlink(PANTHEON, link)
     check("through a link", len(listed(program=link, cwd="/")["plugins"]) == n)
     check("through PATH", len(listed(program="pan", cwd=d, PATH=d + ":" + os.environ["PATH"])["plugins"]) == n)
-    for path in ("", ":", "::"):
+    for path in ("", ":", "::", ".", "./."):
         found = [p["path"] for p in listed(cwd=d, PANTHEON_PLUGIN_PATH=path)["plugins"]]
         check("the current folder is not searched with PANTHEON_PLUGIN_PATH='%s'" % path,
               not [p for p in found if "good.so" in p], found)
-    check("the current folder is searched when it is named",
-          len(listed(cwd=d, PANTHEON_PLUGIN_PATH=".")["plugins"]) == n + 1)
     home = os.path.join(tmp, "home")
     os.makedirs(os.path.join(home, ".local/lib/pantheon"))
     put(os.path.join(home, ".local/lib/pantheon"), "good")

@@ -92,7 +92,7 @@ ISA = {"_avx2.h": ["-mavx2", "-mfma", "-mf16c"],
 
 # Tile loops are written over the vectors of whichever of these is included before them.
 VECTORS = ["pantheon/kit/simd_avx2.h", "pantheon/kit/simd_avx512.h"]
-TILES = ["pantheon/kit/tile_f32.h", "pantheon/kit/tile_i16.h"]
+TILES = ["pantheon/kit/%s.h" % name for name in ("tile_f32", "tile_i16", "tile_i8", "tile_rows", "unpack")]
 
 
 def isa_flags(header):
