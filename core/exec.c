@@ -354,7 +354,8 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
         grain = units / (team * 4u);
         grain = grain < 1 ? 1 : grain > 16 ? 16 : grain;
     }
-    while (pn_work_claim(&ex->work, units, grain, &b, &e)) {
+    while (ph->kind == PN_PHASE_ROWS ? pn_work_claim_shrinking(&ex->work, units, team, &b, &e)
+                                     : pn_work_claim(&ex->work, units, grain, &b, &e)) {
         switch (ph->kind) {
         case PN_PHASE_TOKENS:
             for (size_t t = b; t < e; t++) token_items(ex, ph, t, thread, scratch);

@@ -35,6 +35,21 @@ static inline int pn_work_claim(pn_work *w, size_t total, size_t grain, size_t *
     return 1;
 }
 
+/* The same with pieces that shrink as the range runs out, a share of what is left for each of `team` threads: long pieces
+ * stream through memory, short ones at the end let all finish together. */
+static inline int pn_work_claim_shrinking(pn_work *w, size_t total, size_t team, size_t *begin, size_t *end)
+{
+    size_t b = atomic_load_explicit(&w->next, memory_order_relaxed), n;
+    do {
+        if (b >= total) return 0;
+        n = (total - b) / (2 * team);
+        n = n < 1 ? 1 : n;
+    } while (!atomic_compare_exchange_weak_explicit(&w->next, &b, b + n, memory_order_relaxed, memory_order_relaxed));
+    *begin = b;
+    *end = b + n;
+    return 1;
+}
+
 /* Physical cores that this process may run on (affinity mask, processor quota of its control group), at least 1. */
 int pn_team_default(void);
 
