@@ -399,22 +399,42 @@ static void observe(pn_exec *ex, const pn_phase *ph)
     }
 }
 
-/* Runs on the last thread to arrive at a barrier, while the others wait. */
+/* A thread of the team, as the barrier knows it. */
+typedef struct member {
+    pn_exec *ex;
+    uint32_t thread, team;
+} member;
+
+/* Token phases of a single token cannot be shared out: the last thread at the barrier does them at once, which spares
+ * the team a barrier each. */
+static int is_single(const pn_exec *ex, const pn_phase *ph)
+{
+    return ph->kind == PN_PHASE_TOKENS && (ph->selected ? ex->n_selected : ex->n_tokens) <= 1;
+}
+
+/* Makes ex->phase the next one to run. On the last thread to arrive at a barrier, while the others wait. */
 static void between_phases(void *arg)
 {
-    pn_exec *ex = arg;
-    uint32_t next = ex->next_phase++;
-    if (ex->observe && next < ex->n_phases && ex->phases[next].kind == PN_PHASE_ROWS) observe(ex, &ex->phases[next]);
-    atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
-    if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED, 0);
-    ex->stop = atomic_load(&ex->failed) != 0;
+    const member *m = arg;
+    pn_exec *ex = m->ex;
+    for (;;) {
+        ex->phase++;
+        if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED, 0);
+        ex->stop = atomic_load(&ex->failed) != 0;
+        atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
+        if (ex->stop || ex->phase >= ex->n_phases) return;
+        if (!is_single(ex, &ex->phases[ex->phase])) break;
+        run_phase(ex, &ex->phases[ex->phase], m->thread, m->team);
+    }
+    if (ex->observe && ex->phases[ex->phase].kind == PN_PHASE_ROWS) observe(ex, &ex->phases[ex->phase]);
 }
 
 static void run_thread(pn_exec *ex, uint32_t thread, uint32_t team)
 {
-    for (uint32_t p = 0; p < ex->n_phases && !ex->stop; p++) {
-        run_phase(ex, &ex->phases[p], thread, team);
-        pn_barrier_wait(&ex->barrier, between_phases, ex);
+    member m = {ex, thread, team};
+    while (ex->phase < ex->n_phases && !ex->stop) {
+        run_phase(ex, &ex->phases[ex->phase], thread, team);
+        pn_barrier_wait(&ex->barrier, between_phases, &m);
     }
 }
 
@@ -478,7 +498,7 @@ pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_
     atomic_store(&ex->failed, 0);
     atomic_store(&ex->work.next, 0);
     ex->stop = 0;
-    ex->next_phase = 1;
+    ex->phase = 0;
 #pragma omp parallel num_threads((int)ex->n_threads)
     {
         uint32_t team = (uint32_t)omp_get_num_threads(), thread = (uint32_t)omp_get_thread_num();

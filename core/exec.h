@@ -110,7 +110,7 @@ typedef struct pn_exec {
     void *cancelled_arg;
     void (*observe)(void *arg, const pn_tensor *weight, const float *input, size_t columns, size_t cols);
     void *observe_arg;
-    uint32_t next_phase; /* behind the barrier; used by the last thread there */
+    uint32_t phase; /* the one under way; written behind the barrier by the last thread there */
     uint32_t spin;
 } pn_exec;
 

@@ -90,7 +90,7 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
 {
     PN_UNROLL
-    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 2);
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 3);
     return at + bytes;
 }
 
