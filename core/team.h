@@ -35,8 +35,8 @@ static inline int pn_work_claim(pn_work *w, size_t total, size_t grain, size_t *
     return 1;
 }
 
-/* The same with pieces that shrink as the range runs out, a share of what is left for each of `team` threads: long pieces
- * stream through memory, short ones at the end let all finish together. */
+/* The same with pieces that shrink as the range runs out, a share of what is left for each of `team` threads: long
+ * pieces stream through memory, short ones at the end let all finish together. */
 static inline int pn_work_claim_shrinking(pn_work *w, size_t total, size_t team, size_t *begin, size_t *end)
 {
     size_t b = atomic_load_explicit(&w->next, memory_order_relaxed), n;

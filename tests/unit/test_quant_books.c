@@ -115,7 +115,8 @@ static void test_byteswap(void **state)
     }
 }
 
-/* A kernel in C and one for each level of vectors, exact and fast; their scratch is bounded whatever the row's length. */
+/* A kernel in C and one for each level of vectors, exact and fast; their scratch is bounded whatever the row's length.
+ */
 static void test_kernels(void **state)
 {
     (void)state;
