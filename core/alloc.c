@@ -133,3 +133,16 @@ void pn_pages_free(void *memory, size_t size)
     else
         munmap(memory, size ? size : 1);
 }
+
+pn_status pn_grow(void **items, size_t count, size_t *capacity, size_t size, pn_error *err)
+{
+    if (count < *capacity)
+        return PN_OK;
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *grown = pn_realloc(*items, more, size);
+    if (!grown)
+        return pn_fail(err, PN_E_NOMEM, "no memory for %zu list entries", more);
+    *items = grown;
+    *capacity = more;
+    return PN_OK;
+}

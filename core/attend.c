@@ -25,17 +25,12 @@ typedef struct work_area {
     float *unpacked; /* keys and values of a cache type that needs it */
 } work_area;
 
-static size_t round64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 size_t pn_exec_attention_scratch(const pn_kv *kv)
 {
     size_t widest = 0;
     for (uint32_t i = 0; i < kv->n_layers; i++)
         if (kv->layers[i].value_size > widest) widest = kv->layers[i].value_size;
-    return round64(sizeof(work_area)) + 2 * round64(PN_QUERIES * widest * sizeof(float)) +
+    return pn_round64(sizeof(work_area)) + 2 * pn_round64(PN_QUERIES * widest * sizeof(float)) +
            pn_kv_scratch(kv) * sizeof(float);
 }
 
@@ -124,9 +119,9 @@ typedef struct pairs {
 static work_area *area(void *scratch, uint32_t dv)
 {
     work_area *w = scratch;
-    w->chunk.acc = (float *)(void *)((unsigned char *)scratch + round64(sizeof *w));
-    w->total.acc = w->chunk.acc + round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
-    w->unpacked = w->total.acc + round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
+    w->chunk.acc = (float *)(void *)((unsigned char *)scratch + pn_round64(sizeof *w));
+    w->total.acc = w->chunk.acc + pn_round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
+    w->unpacked = w->total.acc + pn_round64(PN_QUERIES * dv * sizeof(float)) / sizeof(float);
     return w;
 }
 

@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <omp.h>
 
-static size_t round64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 /* Elements that unpacking a row writes: whole blocks, so more than `cols` where a type lays out rows its own way. */
 static size_t unpacked_elems(const pn_qweight *w)
 {
@@ -40,20 +35,11 @@ static size_t scratch_for(const pn_exec *ex)
         }
         if (n->kind != PN_OP_CUSTOM || !n->op->scratch_bytes) continue;
         uint32_t widths[PN_NODE_INPUTS] = {0};
-        for (uint32_t k = 0; k < n->n_inputs; k++) widths[k] = ex->plan->values[n->inputs[k]].width;
-        pn_op_call call = {.struct_size = sizeof call,
-                           .op = n->op->name,
-                           .layer = n->layer,
-                           .inputs = n->inputs,
-                           .n_inputs = n->n_inputs,
-                           .weights = n->weights,
-                           .n_weights = n->n_weights,
-                           .params = n->params,
-                           .params_size = n->params_size};
+        pn_op_call call = pn_plan_call(ex->plan, n, widths);
         size_t bytes = n->op->scratch_bytes(&call, widths);
         most = bytes > most ? bytes : most;
     }
-    return most < SIZE_MAX / 2 ? round64(most) + 64 : 0;
+    return most < SIZE_MAX / 2 ? pn_round64(most) + 64 : 0;
 }
 
 /* What custom operations see that does not change from one evaluation to the next. */
@@ -129,7 +115,7 @@ static pn_status prepare(pn_exec *ex, uint32_t precision, int32_t context, pn_er
 pn_status pn_exec_create(const pn_plan *plan, pn_kv *kv, uint32_t precision, int32_t context, size_t batch,
                          uint32_t n_threads, uint32_t spin, pn_exec **out, pn_error *err)
 {
-    pn_exec *ex = pn_alloc_aligned(64, round64(sizeof *ex));
+    pn_exec *ex = pn_alloc_aligned(64, pn_round64(sizeof *ex));
     if (!ex) return pn_fail(err, PN_E_NOMEM, "no memory for a session");
     memset(ex, 0, sizeof *ex);
     ex->plan = plan;

@@ -79,7 +79,7 @@ typedef struct pn_exec {
     pn_linear_run *linears;
     pn_buffer *buffers; /* [1 .. n_values] of plan values, then packed ones */
     uint32_t n_phases, n_items, n_linears, n_buffers;
-    uint32_t cap_phases, cap_items;
+    size_t cap_phases, cap_items;
     pn_rope_table *ropes;
     unsigned char *arena;
     size_t arena_bytes, packed_bytes;

@@ -8,11 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static size_t round64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 /* Bytes of one key or value of n elements; 0 when the type cannot hold it. */
 static size_t row_bytes(const pn_kv *kv, uint32_t n)
 {
@@ -28,17 +23,8 @@ static pn_status layout(pn_kv *kv, const pn_plan *plan, pn_error *err)
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         const pn_plan_node *n = &plan->nodes[i];
         if (n->kind == PN_OP_CUSTOM && n->op->state_bytes) {
-            pn_op_call call = {.struct_size = sizeof call,
-                               .op = n->op->name,
-                               .layer = n->layer,
-                               .inputs = n->inputs,
-                               .n_inputs = n->n_inputs,
-                               .weights = n->weights,
-                               .n_weights = n->n_weights,
-                               .params = n->params,
-                               .params_size = n->params_size};
             uint32_t widths[PN_NODE_INPUTS] = {0};
-            for (uint32_t k = 0; k < n->n_inputs; k++) widths[k] = plan->values[n->inputs[k]].width;
+            pn_op_call call = pn_plan_call(plan, n, widths);
             kv->state_bytes[n->cache] = n->op->state_bytes(&call, widths);
         }
         if (n->kind != PN_OP_ATTENTION) continue;
@@ -55,8 +41,8 @@ static pn_status layout(pn_kv *kv, const pn_plan *plan, pn_error *err)
                            " and %" PRIu32 ": set [runtime] kv to f16 or f32",
                            kv->quant->name, kv->quant->block_elems, a->key_size, a->value_size);
         l->k_offset = at;
-        l->v_offset = round64(at + l->k_head * l->n_kv_heads);
-        at = round64(l->v_offset + l->v_head * l->n_kv_heads);
+        l->v_offset = pn_round64(at + l->k_head * l->n_kv_heads);
+        at = pn_round64(l->v_offset + l->v_head * l->n_kv_heads);
     }
     kv->block_bytes = at;
     if (at && (size_t)kv->n_blocks > SIZE_MAX / 2 / at)

@@ -16,19 +16,6 @@
 #define PN_PLUGINDIR "/usr/local/lib/pantheon"
 #endif
 
-pn_status pn_grow(void **items, size_t count, size_t *capacity, size_t size, pn_error *err)
-{
-    if (count < *capacity)
-        return PN_OK;
-    size_t more = *capacity ? 2 * *capacity : 16;
-    void *grown = pn_realloc(*items, more, size);
-    if (!grown)
-        return pn_fail(err, PN_E_NOMEM, "no memory for %zu list entries", more);
-    *items = grown;
-    *capacity = more;
-    return PN_OK;
-}
-
 static pn_status nomem(pn_error *err)
 {
     return pn_fail(err, PN_E_NOMEM, "no memory while looking for plugins");

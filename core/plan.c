@@ -39,6 +39,20 @@ const char *pn_plan_op_name(const pn_plan_node *node)
     return "?";
 }
 
+pn_op_call pn_plan_call(const pn_plan *plan, const pn_plan_node *n, uint32_t widths[PN_NODE_INPUTS])
+{
+    for (uint32_t k = 0; k < n->n_inputs; k++) widths[k] = plan->values[n->inputs[k]].width;
+    return (pn_op_call){.struct_size = sizeof(pn_op_call),
+                        .op = n->op->name,
+                        .layer = n->layer,
+                        .inputs = n->inputs,
+                        .n_inputs = n->n_inputs,
+                        .weights = n->weights,
+                        .n_weights = n->n_weights,
+                        .params = n->params,
+                        .params_size = n->params_size};
+}
+
 pn_status pn_plan_create(pn_runtime *rt, pn_file *file, pn_plan **out, pn_error *err)
 {
     pn_plan *p = pn_calloc(1, sizeof *p);
@@ -58,18 +72,6 @@ void pn_plan_destroy(pn_plan *p)
     pn_free(p->values);
     pn_free(p->nodes);
     pn_free(p);
-}
-
-/* Room for one more entry of `*array`, of which `used` are in use. */
-static pn_status grow(void **array, uint32_t *capacity, uint32_t used, size_t item, pn_error *err)
-{
-    if (used < *capacity) return PN_OK;
-    uint32_t want = *capacity ? *capacity * 2 : 64;
-    void *more = want > *capacity ? pn_realloc(*array, want, item) : NULL;
-    if (!more) return pn_fail(err, PN_E_NOMEM, "no memory for a plan of %" PRIu32 " entries", want);
-    *array = more;
-    *capacity = want;
-    return PN_OK;
 }
 
 static void dims_text(pn_text *t, const uint64_t *dims, uint32_t n)
@@ -157,7 +159,7 @@ pn_status pn_plan_add_weight(pn_plan *p, const pn_weight_request *request, pn_wt
         return pn_fail(err, PN_E_FORMAT, "%s: tensor '%.*s' has shape %s, expected %s (rows first)",
                        pn_file_path(p->file), (int)t->name.size, t->name.data, found, wanted);
     }
-    st = grow((void **)&p->weights, &p->cap_weights, p->n_weights + 1, sizeof *p->weights, err);
+    st = pn_grow((void **)&p->weights, p->n_weights + 1, &p->cap_weights, sizeof *p->weights, err);
     if (st) return st;
     pn_plan_weight *w = &p->weights[p->n_weights + 1];
     memset(w, 0, sizeof *w);
@@ -370,8 +372,8 @@ pn_status pn_plan_add_op(pn_plan *p, const pn_op_call *c, pn_val *out, pn_error 
     memset(&n, 0, sizeof n);
     pn_status st = check_operands(p, c, &selected, err);
     if (st) return st;
-    if ((st = grow((void **)&p->nodes, &p->cap_nodes, p->n_nodes, sizeof *p->nodes, err)) ||
-        (st = grow((void **)&p->values, &p->cap_values, p->n_values + 1, sizeof *p->values, err)))
+    if ((st = pn_grow((void **)&p->nodes, p->n_nodes, &p->cap_nodes, sizeof *p->nodes, err)) ||
+        (st = pn_grow((void **)&p->values, p->n_values + 1, &p->cap_values, sizeof *p->values, err)))
         return st;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!strcmp(rules[i].name, c->op)) rule = &rules[i];

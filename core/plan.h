@@ -67,7 +67,7 @@ struct pn_plan {
     pn_plan_value *values;   /* [1 .. n_values] */
     pn_plan_node *nodes;     /* [0 .. n_nodes-1] */
     uint32_t n_weights, n_values, n_nodes;
-    uint32_t cap_weights, cap_values, cap_nodes;
+    size_t cap_weights, cap_values, cap_nodes;
     pn_val output;     /* logits */
     uint32_t n_caches; /* attentions */
     uint32_t n_ropes;  /* distinct rope tables */
@@ -82,6 +82,8 @@ pn_status pn_plan_finish(pn_plan *plan, pn_error *err);
 uint64_t pn_plan_weight_bytes(const pn_plan *plan);
 /* Multiply-adds of all linears for `tokens` tokens, `outputs` of them selected. */
 double pn_plan_multiply_adds(const pn_plan *plan, uint64_t tokens, uint64_t outputs);
+/* A custom node as its plugin called it; the widths of its inputs go to `widths`. Points into the node. */
+pn_op_call pn_plan_call(const pn_plan *plan, const pn_plan_node *node, uint32_t widths[PN_NODE_INPUTS]);
 /* The word of a node, for messages. */
 const char *pn_plan_op_name(const pn_plan_node *node);
 size_t pn_plan_describe(const pn_plan *plan, char *text, size_t capacity);

@@ -79,9 +79,6 @@ struct pn_runtime {
     char *conflict;             /* two plugins want one name and no pin decides: what init was told; stops the load */
 };
 
-/* Grow *items so that one more of `size` bytes fits. */
-pn_status pn_grow(void **items, size_t count, size_t *capacity, size_t size, pn_error *err);
-
 /* ---- registry.c, register.c -------------------------------------------------------------------------------------- */
 
 /* Once every plugin is in: settle pins, build the index of names, mark kernels, write notes. */

@@ -18,21 +18,10 @@ typedef struct scheduler {
     uint8_t *stored;  /* [node] attention: keys and values are written */
 } scheduler;
 
-static pn_status grow(void **array, uint32_t *capacity, uint32_t used, size_t item, pn_error *err)
-{
-    if (used < *capacity) return PN_OK;
-    uint32_t want = *capacity ? *capacity * 2 : 256;
-    void *more = pn_realloc(*array, want, item);
-    if (!more) return pn_fail(err, PN_E_NOMEM, "no memory for a schedule of %" PRIu32 " entries", want);
-    *array = more;
-    *capacity = want;
-    return PN_OK;
-}
-
 static pn_status add_item(scheduler *s, pn_item_kind kind, uint32_t node, uint32_t index, pn_error *err)
 {
     pn_exec *ex = s->ex;
-    pn_status st = grow((void **)&ex->items, &ex->cap_items, ex->n_items, sizeof *ex->items, err);
+    pn_status st = pn_grow((void **)&ex->items, ex->n_items, &ex->cap_items, sizeof *ex->items, err);
     if (!st) ex->items[ex->n_items++] = (pn_item){.kind = kind, .node = node, .index = index};
     return st;
 }
@@ -42,7 +31,7 @@ static pn_status add_phase(scheduler *s, pn_phase_kind kind, int selected, uint3
 {
     pn_exec *ex = s->ex;
     if (ex->n_items == first) return PN_OK;
-    pn_status st = grow((void **)&ex->phases, &ex->cap_phases, ex->n_phases, sizeof *ex->phases, err);
+    pn_status st = pn_grow((void **)&ex->phases, ex->n_phases, &ex->cap_phases, sizeof *ex->phases, err);
     if (!st)
         ex->phases[ex->n_phases++] =
             (pn_phase){.kind = kind, .selected = selected, .first = first, .n_items = ex->n_items - first};
