@@ -6,6 +6,7 @@
 #include <pantheon/kit/block.h>
 
 static const int8_t pn_e2m1_book[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+static const int8_t pn_e2m1_above[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}; /* above -12 */
 
 /* Code of the (doubled) value nearest to v. */
 PN_UNUSED static inline unsigned pn_e2m1_nearest(float v)

@@ -4,8 +4,7 @@
 
 size_t pn_iq4_xs_scratch_avx512(size_t cols, size_t columns)
 {
-    (void)cols;
-    return pn_tile_scratch_bytes(&iq4_xs_tile, columns);
+    return pn_tile_scratch_bytes(&iq4_xs_tile, cols, columns);
 }
 
 pn_status pn_iq4_xs_matmul_avx512(const pn_matmul_args *args)

@@ -3,8 +3,9 @@
 #include <pantheon/kit/unpack.h>
 #include "iq4_xs.h"
 
-PN_INLINE void pn_iq4_xs_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_iq4_xs_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
+    (void)keep;
     const pn_vi low = pn_v_set32(15), high = pn_v_set32(0x30);
     pn_vi x[4], s[8];
     (void)m;
@@ -24,19 +25,18 @@ PN_INLINE void pn_iq4_xs_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
         d[i] = pn_v_mul(scale, pn_v_fma(pn_v_set_f(1.0f), pn_v_float(s[i]), middle));
 }
 
-PN_INLINE void pn_iq4_xs_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_iq4_xs_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi book = pn_v_book(pn_iq4_book);
     pn_vi x[4];
+    (void)keep;
     pn_v_words(rows, offset + offsetof(pn_iq4_xs_block, qs) + 16 * unit, x);
-    PN_UNROLL
-    for (size_t g = 0; g < 4; g++) pn_unpack_book(book, x[g], 8, w + 2 * g);
+    pn_unpack_book(pn_v_book(pn_iq4_book), x, 4, 4, w);
 }
 
 static const pn_tile_type iq4_xs_tile = {.block_bytes = sizeof(pn_iq4_xs_block),
                                          .block_units = 8,
                                          .span = 1,
                                          .head = pn_iq4_xs_head,
-                                         .codes = pn_iq4_xs_codes,
+                                         .bytes = pn_iq4_xs_bytes,
                                          .least = -127,
                                          .most = 113};

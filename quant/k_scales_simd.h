@@ -3,6 +3,7 @@
 #define PN_QUANT_K_SCALES_SIMD_H
 
 #include <pantheon/kit/tile_i8.h>
+#include <pantheon/kit/unpack.h>
 
 /* d[i] = factor * (byte i of each lane), unsigned. */
 PN_INLINE void pn_k_bytes(pn_vi x, pn_vf factor, pn_vf d[4])

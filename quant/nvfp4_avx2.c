@@ -4,8 +4,7 @@
 
 size_t pn_nvfp4_scratch_avx2(size_t cols, size_t columns)
 {
-    (void)cols;
-    return pn_tile_scratch_bytes(&nvfp4_tile, columns);
+    return pn_tile_scratch_bytes(&nvfp4_tile, cols, columns);
 }
 
 pn_status pn_nvfp4_matmul_avx2(const pn_matmul_args *args)

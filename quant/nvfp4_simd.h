@@ -12,8 +12,9 @@ PN_INLINE pn_vi pn_nvfp4_halfs(pn_vi x)
     return pn_v_and(pn_v_and(pn_v_sll16(x, 7), pn_v_set32(0x3f803f80)), other);
 }
 
-PN_INLINE void pn_nvfp4_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_nvfp4_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
+    (void)keep;
     const pn_vi x = pn_v_word(rows, offset);
     const pn_vi even = pn_nvfp4_halfs(pn_v_and(x, pn_v_set32(0x00ff00ff))), odd = pn_nvfp4_halfs(pn_v_srl16(x, 8));
     const pn_vf size = pn_v_set_f(128.0f); /* 2^8, halved for the doubled values */
@@ -24,14 +25,14 @@ PN_INLINE void pn_nvfp4_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
     d[3] = pn_v_mul(pn_v_half_hi(odd), size);
 }
 
-PN_INLINE void pn_nvfp4_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_nvfp4_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi book = pn_v_book(pn_e2m1_book);
     pn_vi x[4];
+    (void)keep;
     pn_v_words(rows, offset + offsetof(pn_nvfp4_block, qs) + 16 * unit, x);
     PN_UNROLL
-    for (size_t i = 0; i < 4; i++) /* words 0 and 1 are the first 16 elements, 2 and 3 the others */
-        pn_unpack_book(book, x[i], 4, w + i / 2 * 8 + i % 2 * 2);
+    for (size_t i = 0; i < 4; i += 2) /* words 0 and 1 are the first 16 elements, 2 and 3 the others */
+        pn_unpack_book(pn_v_book(pn_e2m1_above), x + i, 2, 2, w + 2 * i);
 }
 
 static const pn_tile_type nvfp4_tile = {.block_bytes = sizeof(pn_nvfp4_block),
@@ -39,6 +40,6 @@ static const pn_tile_type nvfp4_tile = {.block_bytes = sizeof(pn_nvfp4_block),
                                         .span = 1,
                                         .fine = 1,
                                         .head = pn_nvfp4_head,
-                                        .codes = pn_nvfp4_codes,
+                                        .bytes = pn_nvfp4_bytes,
                                         .least = -12,
                                         .most = 12};

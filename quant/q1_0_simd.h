@@ -3,26 +3,22 @@
 #include <pantheon/kit/unpack.h>
 #include "q1_0.h"
 
-PN_INLINE void pn_q1_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q1_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    (void)m;
+    (void)m, (void)keep;
     d[0] = d[1] = d[2] = d[3] = pn_v_half_lo(pn_v_word(rows, offset));
 }
 
-PN_INLINE void pn_q1_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+/* 2 b, which is a code and 1. */
+PN_INLINE void pn_q1_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi one = pn_v_set32(0x00010001);
     pn_vi x[4];
-    (void)unit;
+    (void)unit, (void)keep;
     pn_v_words(rows, offset + offsetof(pn_q1_0_block, qs), x);
     PN_UNROLL
-    for (size_t u = 0; u < 4; u++) {
-        pn_unpack_bits(x[u], w + 16 * u);
-        PN_UNROLL
-        for (size_t i = 0; i < 16; i++) w[16 * u + i] = pn_v_sub16(pn_v_srl16(w[16 * u + i], 3), one); /* 2 b - 1 */
-    }
+    for (size_t u = 0; u < 4; u++) pn_unpack_bits(x[u], 2, w + 8 * u);
 }
 
 static const pn_tile_type q1_0_tile = {
-    .block_bytes = sizeof(pn_q1_0_block), .block_units = 4, .span = 4, .head = pn_q1_0_head, .codes = pn_q1_0_codes,
+    .block_bytes = sizeof(pn_q1_0_block), .block_units = 4, .span = 4, .head = pn_q1_0_head, .bytes = pn_q1_0_bytes,
     .least = -1, .most = 1};

@@ -2,35 +2,29 @@
 #include <pantheon/kit/tile_i8.h>
 #include "q2_0.h"
 
-PN_INLINE void pn_q2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    (void)m;
+    (void)m, (void)keep;
     d[0] = d[1] = pn_v_half_lo(pn_v_word(rows, offset));
 }
 
-/* 8 elements: element e in the low half of `x` has its partner e + 2 in the high half. */
-PN_INLINE void pn_q2_0_part(pn_vi x, pn_vi *w)
+/* The four codes of byte `i` of each lane. */
+PN_INLINE pn_vi pn_q2_0_word(pn_vi x, size_t i)
 {
-    const pn_vi mask = pn_v_set32(0x00030003), one = pn_v_set32(0x00010001);
-    w[0] = pn_v_sub16(pn_v_and(x, mask), one);
-    w[1] = pn_v_sub16(pn_v_and(pn_v_srl16(x, 2), mask), one);
-    w[2] = pn_v_sub16(pn_v_and(pn_v_srl16(x, 8), mask), one);
-    w[3] = pn_v_sub16(pn_v_and(pn_v_srl16(x, 10), mask), one);
+    const pn_vi byte = pn_v_spread(x, i), nibble = pn_v_set32(0x0000000f), other = pn_v_set32(0x000f0000);
+    const pn_vi y = pn_v_or(pn_v_and(byte, nibble), pn_v_and(pn_v_srl32(byte, 4), other));
+    return pn_v_and(pn_v_or(y, pn_v_sll32(y, 6)), pn_v_set32(0x03030303));
 }
 
-PN_INLINE void pn_q2_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q2_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi low = pn_v_set32(0x0000ffff);
     pn_vi x[4];
-    (void)unit;
+    (void)unit, (void)keep;
     pn_v_words(rows, offset + offsetof(pn_q2_0_block, qs), x);
     PN_UNROLL
-    for (size_t i = 0; i < 4; i++) {
-        pn_q2_0_part(pn_v_or(pn_v_and(x[i], low), pn_v_sll32(pn_v_srl32(x[i], 4), 16)), w + 8 * i);
-        pn_q2_0_part(pn_v_or(pn_v_srl32(x[i], 16), pn_v_sll32(pn_v_srl32(x[i], 20), 16)), w + 8 * i + 4);
-    }
+    for (size_t i = 0; i < 16; i++) w[i] = pn_q2_0_word(x[i / 4], i % 4);
 }
 
 static const pn_tile_type q2_0_tile = {
-    .block_bytes = sizeof(pn_q2_0_block), .block_units = 2, .span = 2, .head = pn_q2_0_head, .codes = pn_q2_0_codes,
+    .block_bytes = sizeof(pn_q2_0_block), .block_units = 2, .span = 2, .head = pn_q2_0_head, .bytes = pn_q2_0_bytes,
     .least = -1, .most = 2};

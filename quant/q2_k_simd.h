@@ -2,13 +2,14 @@
 #include "k_scales_simd.h"
 #include "q2_k.h"
 
-PN_INLINE void pn_q2_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q2_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
     const pn_vi four = pn_v_set32(0x0f0f0f0f);
     pn_vi w[4], last[4];
     pn_v_words(rows, offset + offsetof(pn_q2_k_block, scales), w);
     pn_v_words(rows, offset + sizeof(pn_q2_k_block) - 16, last); /* d and dmin are the last word of the block */
     const pn_vf factor = pn_v_half_lo(last[3]), minimum = pn_k_negative(pn_v_half_hi(last[3]));
+    pn_unpack_words(rows, offset + offsetof(pn_q2_k_block, qs), 4, keep);
     PN_UNROLL
     for (size_t i = 0; i < 4; i++) {
         pn_k_bytes(pn_v_and(w[i], four), factor, d + 4 * i);
@@ -17,22 +18,18 @@ PN_INLINE void pn_q2_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
 }
 
 /* Unit 0 .. 3 of each half of a block: two bits of the same 32 bytes. */
-PN_INLINE void pn_q2_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q2_k_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi two = pn_v_set32(0x00030003);
-    const size_t qs = offset + offsetof(pn_q2_k_block, qs) + unit / 4 * 32;
-    pn_vi x[8];
-    pn_v_words(rows, qs, x);
-    pn_v_words(rows, qs + 16, x + 4);
+    const pn_vi two = pn_v_set32(0x03030303);
+    const pn_vi *x = keep + unit / 4 * 8;
+    (void)rows, (void)offset;
     PN_UNROLL
-    for (size_t g = 0; g < 8; g++) {
-        const pn_vi y = unit % 4 == 0   ? x[g]
+    for (size_t g = 0; g < 8; g++)
+        w[g] = pn_v_and(unit % 4 == 0   ? x[g]
                         : unit % 4 == 1 ? pn_v_srl16(x[g], 2)
                         : unit % 4 == 2 ? pn_v_srl16(x[g], 4)
-                                        : pn_v_srl16(x[g], 6);
-        w[2 * g] = pn_v_and(y, two);
-        w[2 * g + 1] = pn_v_and(pn_v_srl16(y, 8), two);
-    }
+                                        : pn_v_srl16(x[g], 6),
+                        two);
 }
 
 static const pn_tile_type q2_k_tile = {.block_bytes = sizeof(pn_q2_k_block),
@@ -41,6 +38,6 @@ static const pn_tile_type q2_k_tile = {.block_bytes = sizeof(pn_q2_k_block),
                                        .fine = 1,
                                        .minimum = 1,
                                        .head = pn_q2_k_head,
-                                       .codes = pn_q2_k_codes,
+                                       .bytes = pn_q2_k_bytes,
                                        .least = 0,
                                        .most = 3};

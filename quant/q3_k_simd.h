@@ -14,13 +14,15 @@ PN_INLINE void pn_q3_k_scales(pn_vi low, pn_vi high, pn_vf factor, pn_vf *d)
     d[3] = pn_v_fma(factor, pn_v_float(pn_v_srl32(x, 24)), bias);
 }
 
-PN_INLINE void pn_q3_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q3_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
     pn_vi w[4], last[4];
     (void)m;
     pn_v_words(rows, offset + offsetof(pn_q3_k_block, scales) - 4, w); /* one word early: not beyond the block */
     pn_v_words(rows, offset + sizeof(pn_q3_k_block) - 16, last);       /* d is the last half of the block */
     const pn_vf factor = pn_v_half_hi(last[3]);
+    pn_unpack_words(rows, offset + offsetof(pn_q3_k_block, hmask), 2, keep);
+    pn_unpack_words(rows, offset + offsetof(pn_q3_k_block, qs), 4, keep + 8);
     pn_q3_k_scales(w[1], pn_v_sll32(w[3], 4), factor, d);
     pn_q3_k_scales(w[2], pn_v_sll32(w[3], 2), factor, d + 4);
     pn_q3_k_scales(pn_v_srl32(w[1], 4), w[3], factor, d + 8);
@@ -43,26 +45,18 @@ PN_INLINE pn_vi pn_q3_k_high(pn_vi h, size_t unit)
 }
 
 /* Unit 0 .. 3 of each half of a block: two bits of the same 32 bytes, and one of hmask. */
-PN_INLINE void pn_q3_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q3_k_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
     const pn_vi two = pn_v_set32(0x03030303), third = pn_v_set32(0x04040404);
-    const pn_vi byte = pn_v_set32(0x00ff00ff), bias = pn_v_set32(0x00040004);
-    const size_t qs = offset + offsetof(pn_q3_k_block, qs) + unit / 4 * 32;
-    const size_t hmask = offset + offsetof(pn_q3_k_block, hmask);
-    pn_vi x[8], h[8];
-    pn_v_words(rows, qs, x);
-    pn_v_words(rows, qs + 16, x + 4);
-    pn_v_words(rows, hmask, h);
-    pn_v_words(rows, hmask + 16, h + 4);
+    const pn_vi *x = keep + 8 + unit / 4 * 8, *h = keep;
+    (void)rows, (void)offset;
     PN_UNROLL
     for (size_t g = 0; g < 8; g++) {
         const pn_vi y = unit % 4 == 0   ? x[g]
                         : unit % 4 == 1 ? pn_v_srl32(x[g], 2)
                         : unit % 4 == 2 ? pn_v_srl32(x[g], 4)
                                         : pn_v_srl32(x[g], 6);
-        const pn_vi v = pn_v_or(pn_v_and(y, two), pn_v_and(pn_q3_k_high(h[g], unit), third));
-        w[2 * g] = pn_v_sub16(pn_v_and(v, byte), bias);
-        w[2 * g + 1] = pn_v_sub16(pn_v_srl16(v, 8), bias);
+        w[g] = pn_v_or(pn_v_and(y, two), pn_v_and(pn_q3_k_high(h[g], unit), third));
     }
 }
 
@@ -71,6 +65,6 @@ static const pn_tile_type q3_k_tile = {.block_bytes = sizeof(pn_q3_k_block),
                                        .span = 1,
                                        .fine = 1,
                                        .head = pn_q3_k_head,
-                                       .codes = pn_q3_k_codes,
+                                       .bytes = pn_q3_k_bytes,
                                        .least = -4,
                                        .most = 3};

@@ -4,8 +4,7 @@
 
 size_t pn_q4_1_scratch_avx2(size_t cols, size_t columns)
 {
-    (void)cols;
-    return pn_tile_scratch_bytes(&q4_1_tile, columns);
+    return pn_tile_scratch_bytes(&q4_1_tile, cols, columns);
 }
 
 pn_status pn_q4_1_matmul_avx2(const pn_matmul_args *args)

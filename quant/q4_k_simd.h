@@ -2,28 +2,26 @@
 #include "k_scales_simd.h"
 #include "q4_k.h"
 
-/* Units unit and unit + 1: the low and the high halves of the same 32 bytes. */
-PN_INLINE void pn_q4_k_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q4_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    const pn_vi mask = pn_v_set32(0x000f000f);
-    const size_t at = offset + offsetof(pn_q4_k_block, qs) + unit * 16;
+    (void)keep;
+    pn_k_head(rows, offset, d, m);
+}
+
+/* Units unit and unit + 1: the low and the high halves of the same 32 bytes. */
+PN_INLINE void pn_q4_k_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
+{
     pn_vi x[8];
-    pn_v_words(rows, at, x);
-    pn_v_words(rows, at + 16, x + 4);
-    PN_UNROLL
-    for (size_t g = 0; g < 8; g++) {
-        w[2 * g] = pn_v_and(x[g], mask);
-        w[2 * g + 1] = pn_v_and(pn_v_srl16(x[g], 8), mask);
-        w[2 * g + 16] = pn_v_and(pn_v_srl16(x[g], 4), mask);
-        w[2 * g + 17] = pn_v_srl16(x[g], 12);
-    }
+    (void)keep;
+    pn_unpack_words(rows, offset + offsetof(pn_q4_k_block, qs) + unit * 16, 2, x);
+    pn_unpack_nibbles(x, 8, 8, w);
 }
 
 static const pn_tile_type q4_k_tile = {.block_bytes = sizeof(pn_q4_k_block),
                                        .block_units = 8,
                                        .span = 2,
                                        .minimum = 1,
-                                       .head = pn_k_head,
-                                       .codes = pn_q4_k_codes,
+                                       .head = pn_q4_k_head,
+                                       .bytes = pn_q4_k_bytes,
                                        .least = 0,
                                        .most = 15};

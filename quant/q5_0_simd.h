@@ -3,24 +3,23 @@
 #include <pantheon/kit/unpack.h>
 #include "q5_0.h"
 
-PN_INLINE void pn_q5_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q5_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    (void)m;
+    (void)m, (void)keep;
     d[0] = pn_v_half_lo(pn_v_word(rows, offset));
 }
 
-PN_INLINE void pn_q5_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q5_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi middle = pn_v_set32(0x00100010);
-    pn_vi x[4], high[16];
-    (void)unit;
+    pn_vi x[4], high[8];
+    (void)unit, (void)keep;
     pn_v_words(rows, offset + offsetof(pn_q5_0_block, qs), x);
-    pn_unpack_nibbles(x, w);
-    pn_unpack_bits(pn_v_word(rows, offset + offsetof(pn_q5_0_block, qh)), high);
+    pn_unpack_nibbles(x, 4, 4, w);
+    pn_unpack_bits(pn_v_word(rows, offset + offsetof(pn_q5_0_block, qh)), 16, high);
     PN_UNROLL
-    for (size_t i = 0; i < 16; i++) w[i] = pn_v_sub16(pn_v_or(w[i], high[i]), middle);
+    for (size_t g = 0; g < 8; g++) w[g] = pn_v_or(w[g], high[g]);
 }
 
 static const pn_tile_type q5_0_tile = {
-    .block_bytes = sizeof(pn_q5_0_block), .block_units = 1, .span = 1, .head = pn_q5_0_head, .codes = pn_q5_0_codes,
+    .block_bytes = sizeof(pn_q5_0_block), .block_units = 1, .span = 1, .head = pn_q5_0_head, .bytes = pn_q5_0_bytes,
     .least = -16, .most = 15};

@@ -3,22 +3,23 @@
 #include <pantheon/kit/unpack.h>
 #include "q5_1.h"
 
-PN_INLINE void pn_q5_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q5_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
+    (void)keep;
     const pn_vi dm = pn_v_word(rows, offset);
     d[0] = pn_v_half_lo(dm);
     m[0] = pn_v_half_hi(dm);
 }
 
-PN_INLINE void pn_q5_1_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q5_1_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    pn_vi x[4], high[16];
-    (void)unit;
+    pn_vi x[4], high[8];
+    (void)unit, (void)keep;
     pn_v_words(rows, offset + offsetof(pn_q5_1_block, qs), x);
-    pn_unpack_nibbles(x, w);
-    pn_unpack_bits(pn_v_word(rows, offset + offsetof(pn_q5_1_block, qh)), high);
+    pn_unpack_nibbles(x, 4, 4, w);
+    pn_unpack_bits(pn_v_word(rows, offset + offsetof(pn_q5_1_block, qh)), 16, high);
     PN_UNROLL
-    for (size_t i = 0; i < 16; i++) w[i] = pn_v_or(w[i], high[i]);
+    for (size_t g = 0; g < 8; g++) w[g] = pn_v_or(w[g], high[g]);
 }
 
 static const pn_tile_type q5_1_tile = {.block_bytes = sizeof(pn_q5_1_block),
@@ -26,6 +27,6 @@ static const pn_tile_type q5_1_tile = {.block_bytes = sizeof(pn_q5_1_block),
                                        .span = 1,
                                        .minimum = 1,
                                        .head = pn_q5_1_head,
-                                       .codes = pn_q5_1_codes,
+                                       .bytes = pn_q5_1_bytes,
                                        .least = 0,
                                        .most = 31};

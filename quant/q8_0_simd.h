@@ -1,28 +1,20 @@
 /* How q8_0 unpacks in vectors; included after a vector layer by q8_0_avx2.c and q8_0_avx512.c. */
 #include <pantheon/kit/tile_i8.h>
+#include <pantheon/kit/unpack.h>
 #include "q8_0.h"
 
-PN_INLINE void pn_q8_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q8_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    (void)m;
+    (void)m, (void)keep;
     d[0] = pn_v_half_lo(pn_v_word(rows, offset));
 }
 
-PN_INLINE void pn_q8_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q8_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    (void)unit;
-    PN_UNROLL
-    for (size_t h = 0; h < 2; h++) {
-        pn_vi x[4];
-        pn_v_words(rows, offset + offsetof(pn_q8_0_block, qs) + 16 * h, x);
-        PN_UNROLL
-        for (size_t g = 0; g < 4; g++) {
-            w[8 * h + 2 * g] = pn_v_sra16(pn_v_sll16(x[g], 8), 8);
-            w[8 * h + 2 * g + 1] = pn_v_sra16(x[g], 8);
-        }
-    }
+    (void)unit, (void)keep;
+    pn_unpack_words(rows, offset + offsetof(pn_q8_0_block, qs), 2, w);
 }
 
 static const pn_tile_type q8_0_tile = {
-    .block_bytes = sizeof(pn_q8_0_block), .block_units = 1, .span = 1, .head = pn_q8_0_head, .codes = pn_q8_0_codes,
+    .block_bytes = sizeof(pn_q8_0_block), .block_units = 1, .span = 1, .head = pn_q8_0_head, .bytes = pn_q8_0_bytes,
     .least = -128, .most = 127};

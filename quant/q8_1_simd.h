@@ -3,24 +3,18 @@
 #include <pantheon/kit/unpack.h>
 #include "q8_1.h"
 
-PN_INLINE void pn_q8_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_q8_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
-    (void)m;
+    (void)m, (void)keep;
     d[0] = pn_v_half_lo(pn_v_word(rows, offset));
 }
 
-PN_INLINE void pn_q8_1_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_q8_1_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    (void)unit;
-    PN_UNROLL
-    for (size_t h = 0; h < 2; h++) {
-        pn_vi x[4];
-        pn_v_words(rows, offset + offsetof(pn_q8_1_block, qs) + 16 * h, x);
-        PN_UNROLL
-        for (size_t g = 0; g < 4; g++) pn_unpack_bytes(x[g], w + 8 * h + 2 * g);
-    }
+    (void)unit, (void)keep;
+    pn_unpack_words(rows, offset + offsetof(pn_q8_1_block, qs), 2, w);
 }
 
 static const pn_tile_type q8_1_tile = {
-    .block_bytes = sizeof(pn_q8_1_block), .block_units = 1, .span = 1, .head = pn_q8_1_head, .codes = pn_q8_1_codes,
+    .block_bytes = sizeof(pn_q8_1_block), .block_units = 1, .span = 1, .head = pn_q8_1_head, .bytes = pn_q8_1_bytes,
     .least = -128, .most = 127};

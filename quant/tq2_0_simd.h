@@ -2,8 +2,9 @@
 #include <pantheon/kit/tile_i8.h>
 #include "tq2_0.h"
 
-PN_INLINE void pn_tq2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
+PN_INLINE void pn_tq2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
+    (void)keep;
     pn_vi x[4];
     (void)m;
     pn_v_words(rows, offset + sizeof(pn_tq2_0_block) - 16, x); /* the last bytes: none behind the block are read */
@@ -12,28 +13,25 @@ PN_INLINE void pn_tq2_0_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
     for (size_t i = 0; i < 8; i++) d[i] = scale;
 }
 
-PN_INLINE void pn_tq2_0_codes(pn_rows rows, size_t offset, size_t unit, pn_vi *w)
+PN_INLINE void pn_tq2_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)
 {
-    const pn_vi mask = pn_v_set32(0x00030003), one = pn_v_set32(0x00010001);
+    const pn_vi mask = pn_v_set32(0x03030303);
+    (void)keep;
     PN_UNROLL
     for (size_t h = 0; h < 2; h++) {
         pn_vi x[4];
         pn_v_words(rows, offset + offsetof(pn_tq2_0_block, qs) + 8 * unit + 16 * h, x);
         PN_UNROLL
         for (size_t g = 0; g < 4; g++) {
-            pn_vi *to = w + 8 * h + 2 * g; /* of the first of four units */
-            to[0] = pn_v_sub16(pn_v_and(x[g], mask), one);
-            to[1] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 8), mask), one);
-            to[16] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 2), mask), one);
-            to[17] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 10), mask), one);
-            to[32] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 4), mask), one);
-            to[33] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 12), mask), one);
-            to[48] = pn_v_sub16(pn_v_and(pn_v_srl16(x[g], 6), mask), one);
-            to[49] = pn_v_sub16(pn_v_srl16(x[g], 14), one);
+            pn_vi *to = w + 4 * h + g; /* of the first of four units */
+            to[0] = pn_v_and(x[g], mask);
+            to[8] = pn_v_and(pn_v_srl16(x[g], 2), mask);
+            to[16] = pn_v_and(pn_v_srl16(x[g], 4), mask);
+            to[24] = pn_v_and(pn_v_srl16(x[g], 6), mask);
         }
     }
 }
 
 static const pn_tile_type tq2_0_tile = {
-    .block_bytes = sizeof(pn_tq2_0_block), .block_units = 8, .span = 4, .head = pn_tq2_0_head, .codes = pn_tq2_0_codes,
+    .block_bytes = sizeof(pn_tq2_0_block), .block_units = 8, .span = 4, .head = pn_tq2_0_head, .bytes = pn_tq2_0_bytes,
     .least = -1, .most = 2};

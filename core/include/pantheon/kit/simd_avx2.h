@@ -49,9 +49,17 @@ PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b)
 {
     return _mm256_or_si256(a, b);
 }
+PN_INLINE pn_vi pn_v_xor(pn_vi a, pn_vi b)
+{
+    return _mm256_xor_si256(a, b);
+}
 PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b)
 {
     return _mm256_add_epi32(a, b);
+}
+PN_INLINE pn_vi pn_v_sub8(pn_vi a, pn_vi b)
+{
+    return _mm256_sub_epi8(a, b);
 }
 PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
 {
@@ -76,6 +84,16 @@ PN_INLINE pn_vi pn_v_book(const int8_t *entries)
 PN_INLINE pn_vi pn_v_lookup(pn_vi book, pn_vi index)
 {
     return _mm256_shuffle_epi8(book, index);
+}
+PN_INLINE pn_vi pn_v_spread(pn_vi a, size_t i)
+{
+    const int b = (int)i * 0x01010101, c = 0x04040404 + b, d = 0x08080808 + b, e = 0x0c0c0c0c + b;
+    return _mm256_shuffle_epi8(a, _mm256_setr_epi32(b, c, d, e, b, c, d, e));
+}
+/* Here `bits` must be one bit in each byte. */
+PN_INLINE pn_vi pn_v_where8(pn_vi a, pn_vi bits, pn_vi x)
+{
+    return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(a, bits), bits), x);
 }
 PN_INLINE pn_vf pn_v_bits_f(pn_vi a)
 {
@@ -193,6 +211,19 @@ PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
     uint8_t part[16] = {0};
     memcpy(part, p, n * 2);
     return pn_v_load_bf16(part);
+}
+
+/* 16 activations; the low bytes of the 16-bit lanes of a and b. */
+PN_INLINE pn_vi pn_v_load16(const uint8_t *p)
+{
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    return _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i_u *)p), _mm256_broadcastsi128_si256(order));
+}
+PN_INLINE void pn_v_narrow(uint8_t *out, pn_vi a, pn_vi b)
+{
+    const __m256i low = _mm256_set1_epi16(255);
+    const __m256i x = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+    _mm256_storeu_si256((__m256i_u *)out, _mm256_permute4x64_epi64(x, 0xd8));
 }
 
 PN_INLINE pn_vf pn_v_half_lo(pn_vi a)

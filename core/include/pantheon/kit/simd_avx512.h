@@ -51,9 +51,17 @@ PN_INLINE pn_vi pn_v_or(pn_vi a, pn_vi b)
 {
     return _mm512_or_si512(a, b);
 }
+PN_INLINE pn_vi pn_v_xor(pn_vi a, pn_vi b)
+{
+    return _mm512_xor_si512(a, b);
+}
 PN_INLINE pn_vi pn_v_add32(pn_vi a, pn_vi b)
 {
     return _mm512_add_epi32(a, b);
+}
+PN_INLINE pn_vi pn_v_sub8(pn_vi a, pn_vi b)
+{
+    return _mm512_sub_epi8(a, b);
 }
 PN_INLINE pn_vi pn_v_sub16(pn_vi a, pn_vi b)
 {
@@ -80,6 +88,17 @@ PN_INLINE pn_vi pn_v_book(const int8_t *entries)
 PN_INLINE pn_vi pn_v_lookup(pn_vi book, pn_vi index)
 {
     return _mm512_shuffle_epi8(book, index);
+}
+/* Byte `i` of each 32-bit lane in all its four bytes; i is a constant. */
+PN_INLINE pn_vi pn_v_spread(pn_vi a, size_t i)
+{
+    const int b = (int)i * 0x01010101;
+    return _mm512_shuffle_epi8(a, _mm512_set4_epi32(0x0c0c0c0c + b, 0x08080808 + b, 0x04040404 + b, b));
+}
+/* Each byte of x where the same byte of a has one of the bits of `bits`, else 0. */
+PN_INLINE pn_vi pn_v_where8(pn_vi a, pn_vi bits, pn_vi x)
+{
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, bits), x);
 }
 /* The same bits as floats. */
 PN_INLINE pn_vf pn_v_bits_f(pn_vi a)
@@ -140,6 +159,15 @@ PN_INLINE void pn_v_store_f(float *p, pn_vf a)
     _mm512_store_ps(p, a);
 }
 /* Any alignment. */
+PN_INLINE pn_vi pn_v_loadu(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+PN_INLINE pn_vi pn_v_two_halves(const void *p, const void *q)
+{
+    const __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i_u *)p));
+    return _mm512_inserti64x4(v, _mm256_loadu_si256((const __m256i_u *)q), 1);
+}
 PN_INLINE pn_vf pn_v_loadu_f(const void *p)
 {
     return _mm512_loadu_ps(p);
@@ -179,6 +207,27 @@ PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
         pn_v_sll32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p)), 16));
 }
 
+/* 32 packed 16-bit activations in the order of their elements (0, 2, 1, 3 becomes 0, 1, 2, 3: kit/pack.h). */
+PN_INLINE pn_vi pn_v_load16(const uint8_t *p)
+{
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    return _mm512_shuffle_epi8(_mm512_loadu_si512(p), _mm512_broadcast_i32x4(order));
+}
+/* The low bytes of the 16-bit lanes. */
+PN_INLINE void pn_v_narrow(uint8_t *out, pn_vi a)
+{
+    _mm256_storeu_si256((__m256i_u *)out, _mm512_cvtepi16_epi8(a));
+}
+/* `factor` times the sums of 16 and another 16 signed bytes. */
+PN_INLINE void pn_v_sums8(const uint8_t *p, int factor, int32_t out[2])
+{
+    const __m256i x = _mm256_xor_si256(_mm256_loadu_si256((const __m256i_u *)p), _mm256_set1_epi8(-128));
+    const __m256i sums = _mm256_sad_epu8(x, _mm256_setzero_si256()); /* of 8 bytes, each 128 above */
+    const __m256i pairs = _mm256_add_epi64(sums, _mm256_unpackhi_epi64(sums, sums));
+    out[0] = factor * (_mm256_extract_epi32(pairs, 0) - 16 * 128);
+    out[1] = factor * (_mm256_extract_epi32(pairs, 4) - 16 * 128);
+}
+
 /* Half in the low or high 16 bits of each 32-bit lane -> float. */
 PN_INLINE pn_vf pn_v_half_lo(pn_vi a)
 {
@@ -198,27 +247,40 @@ PN_INLINE float pn_v_sum(pn_vf a)
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
 }
 
-/* Four rows' 16 bytes at p, each 4 strides after the one before, as the four quarters of a vector. */
-PN_INLINE __m512i pn_v_quarters(const uint8_t *p, size_t stride)
+/* The 16 bytes at p, and at 4, 8 and 12 strides behind it, as the four quarters of a vector. */
+PN_INLINE __m512i pn_v_quarters(const uint8_t *p0, const uint8_t *p4, const uint8_t *p8, const uint8_t *p12)
 {
-    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i_u *)p));
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)(p + 4 * stride)), 1);
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)(p + 8 * stride)), 2);
-    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)(p + 12 * stride)), 3);
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i_u *)p0));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p4), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p8), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p12), 3);
 }
 
-/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. */
+/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. The addresses of rows 4, 8 and
+ * 12 are made anew each time, which the empty instruction enforces: gcc keeps sixteen otherwise, most of them in memory.
+ */
 PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
 {
-    const uint8_t *p = rows.base + offset;
-    __m512i a = pn_v_quarters(p, rows.stride), b = pn_v_quarters(p + rows.stride, rows.stride);
-    __m512i c = pn_v_quarters(p + 2 * rows.stride, rows.stride), d = pn_v_quarters(p + 3 * rows.stride, rows.stride);
+    const size_t s = rows.stride, s3 = 3 * s;
+    const uint8_t *p0 = rows.base + offset, *p4 = p0 + 4 * s, *p8 = p0 + 8 * s, *p12 = p4 + 8 * s;
+    __asm__("" : "+r"(p4), "+r"(p8), "+r"(p12));
+    __m512i a = pn_v_quarters(p0, p4, p8, p12), b = pn_v_quarters(p0 + s, p4 + s, p8 + s, p12 + s);
+    __m512i c = pn_v_quarters(p0 + 2 * s, p4 + 2 * s, p8 + 2 * s, p12 + 2 * s);
+    __m512i d = pn_v_quarters(p0 + s3, p4 + s3, p8 + s3, p12 + s3);
     __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
     __m512i AB = _mm512_unpackhi_epi32(a, b), CD = _mm512_unpackhi_epi32(c, d);
     w[0] = _mm512_unpacklo_epi64(ab, cd);
     w[1] = _mm512_unpackhi_epi64(ab, cd);
     w[2] = _mm512_unpacklo_epi64(AB, CD);
     w[3] = _mm512_unpackhi_epi64(AB, CD);
+}
+
+/* The sums of the four 32-bit lanes of each quarter: of quarter q of s[i] as lane 4q + i. */
+PN_INLINE pn_vi pn_v_sum_quarters(const pn_vi s[4])
+{
+    const __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
+    const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
 /* The first of these words alone; all 16 bytes are read. */

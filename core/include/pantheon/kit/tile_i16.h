@@ -34,16 +34,41 @@
 typedef struct pn_tile_type {
     size_t block_bytes;
     size_t block_units; /* units of 32 elements per block: 1, 2, 4 or 8 */
-    size_t span;        /* units that `codes` unpacks at once; divides block_units */
+    size_t span;        /* units that `bytes` unpacks at once; divides block_units */
     int fine;           /* 0: a scale for each 32 elements; 1: for each 16 */
     int minimum;        /* has minima */
-    /* Scales (and minima) of the block at `offset` bytes of each row: d[i], m[i] for group i of the block. */
-    void (*head)(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m);
-    /* Codes of units unit .. unit + span - 1 of that block: 16 vectors a unit, number 2g + h holding elements 4g + h
-     * and 4g + h + 2 as two 16-bit integers in each lane, |code| <= 255. */
-    void (*codes)(pn_rows rows, size_t offset, size_t unit, pn_vi *w);
-    int least, most;    /* the bounds of a code, for tile_i8.h alone */
+    /* Scales (and minima) of the block at `offset` bytes of each row: d[i], m[i] for group i of the block. What several
+     * calls of `bytes` for this block want may be kept, up to PN_TILE_KEEP vectors of it. */
+    void (*head)(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep);
+    /* Codes of units unit .. unit + span - 1 of that block: 8 vectors a unit, number g holding elements 4g .. 4g + 3 as
+     * four bytes in each lane. The bytes are code - least, without a sign, where most - least <= 127; codes with their
+     * sign, -128 .. 127, elsewhere. */
+    void (*bytes)(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w);
+    int least, most; /* the bounds of a code */
 } pn_tile_type;
+
+#define PN_TILE_KEEP 24
+
+PN_INLINE int pn_tile_biased(const pn_tile_type *t)
+{
+    return t->most - t->least <= 127;
+}
+
+/* Four bytes as two pairs of 16-bit codes, of elements 0 and 2 and of 1 and 3. */
+PN_INLINE void pn_tile_widen(const pn_tile_type *t, pn_vi bytes, pn_vi w[2])
+{
+    if (!pn_tile_biased(t)) {
+        w[0] = pn_v_sra16(pn_v_sll16(bytes, 8), 8);
+        w[1] = pn_v_sra16(bytes, 8);
+        return;
+    }
+    w[0] = pn_v_and(bytes, pn_v_set32(0x00ff00ff));
+    w[1] = pn_v_srl16(bytes, 8);
+    if (t->least == 0) return;
+    const pn_vi least = pn_v_set32((uint32_t)(t->least & 0xffff) * 0x00010001u);
+    w[0] = pn_v_add16(w[0], least);
+    w[1] = pn_v_add16(w[1], least);
+}
 
 /* Scratch of many columns; behind it lie float total[columns][PN_TILE_ROWS] and the staged rows. */
 typedef struct pn_tile_scratch {
@@ -57,11 +82,26 @@ PN_INLINE size_t pn_tile_chunk_bytes(const pn_tile_type *t)
     return 8 / t->block_units * t->block_bytes;
 }
 
-/* Body of pn_kernel.scratch_bytes. */
-PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t columns)
+/* The activations of a chunk as one column multiplies them: q = 256 * high + low, where high has a sign and low has
+ * none, in the order of the elements. `start` is what makes up for codes that were made unsigned: the sum of a group
+ * begins with it. */
+typedef struct pn_tile_planes {
+    uint8_t high[PN_I16_CHUNK], low[PN_I16_CHUNK];
+    int32_t start[2][16]; /* of each 32 elements, of each 16 */
+} pn_tile_planes;
+
+PN_INLINE size_t pn_tile_planes_bytes(size_t cols)
 {
-    return sizeof(pn_tile_scratch) + columns * PN_TILE_ROWS * sizeof(float) + PN_TILE_ROWS * pn_tile_chunk_bytes(t) +
-           64;
+    return (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK * sizeof(pn_tile_planes);
+}
+
+/* Body of pn_kernel.scratch_bytes. */
+PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t cols, size_t columns)
+{
+    const size_t one = pn_tile_planes_bytes(cols) + PN_LANES * pn_tile_chunk_bytes(t) + 64;
+    const size_t many = sizeof(pn_tile_scratch) + columns * PN_TILE_ROWS * sizeof(float) +
+                        PN_TILE_ROWS * pn_tile_chunk_bytes(t) + 64;
+    return one > many ? one : many;
 }
 
 /* `n` rows from `row`, as a tile of `tile` rows whose missing rows are zero bytes: where they lie, or a copy of one
@@ -90,50 +130,189 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
 {
     PN_UNROLL
-    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 3);
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 2);
     return at + bytes;
 }
 
-/* One unit's integer sums: `w` against the 32 activations at q; isum[0] for a scale of 32, isum[0..1] for scales of
- * 16. */
-PN_INLINE void pn_tile_unit_dot(const pn_vi *w, const uint8_t *q, int fine, pn_vi *isum)
+/* `least` times two sums of 16 activations, which are integers. */
+PN_INLINE void pn_tile_starts(const uint8_t *sum16, int least, int32_t start[2])
 {
-    pn_vi s[4];
-    PN_UNROLL
-    for (size_t i = 0; i < 4; i++) s[i] = pn_v_zero();
-    PN_UNROLL
-    for (size_t p = 0; p < 16; p++) {
-        const size_t i = p / 8 * 2 + p % 2;
-        s[i] = pn_v_dot16(s[i], w[p], pn_v_bcast32(q + 4 * p));
-    }
-    isum[0] = pn_v_add32(s[0], s[1]);
-    isum[1] = pn_v_add32(s[2], s[3]);
-    if (!fine) isum[0] = pn_v_add32(isum[0], isum[1]);
+    float sum[2];
+    memcpy(sum, sum16, sizeof sum);
+    start[0] = least * (int32_t)sum[0];
+    start[1] = least * (int32_t)sum[1];
 }
 
-/* acc over one chunk of PN_LANES rows; `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
-PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, const uint8_t *q,
-                                  const float *sums, uintptr_t next)
+#if PN_LANES == 16
+/* 32 activations at q, and the starts of their two sums of 16 where those of `t` begin with one. */
+PN_INLINE void pn_tile_split(const pn_tile_type *t, const uint8_t *q, const uint8_t *sum16, uint8_t *high, uint8_t *low,
+                             int32_t start[2])
+{
+    const pn_vi x = pn_v_load16(q);
+    pn_v_narrow(low, x);
+    pn_v_narrow(high, pn_v_srl16(x, 8));
+    if (pn_tile_biased(t)) pn_tile_starts(sum16, t->least, start);
+    else pn_v_sums8(high, -128 * 256, start); /* the codes will be 128 above, for the high plane alone */
+}
+
+/* One unit's integer sums: `w` against the 32 activations at high and low; isum[0] for a scale of 32, isum[0..1] for
+ * scales of 16, starting with *start. */
+PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const uint8_t *high, const uint8_t *low,
+                                const int32_t *start, pn_vi *isum)
+{
+    const size_t groups = t->fine ? 2 : 1, words = 8 / groups;
+    PN_UNROLL
+    for (size_t g = 0; g < groups; g++) {
+        pn_vi a[2], b[2]; /* two sums of each, as an instruction waits five cycles for the one before it */
+        a[0] = a[1] = b[1] = pn_v_zero();
+        b[0] = t->least == 0 ? pn_v_zero() : pn_v_bcast32(start + g);
+        PN_UNROLL
+        for (size_t p = g * words; p < (g + 1) * words; p++) {
+            const pn_vi above = pn_tile_biased(t) ? w[p] : pn_v_xor(w[p], pn_v_set32(0x80808080));
+            a[p % 2] = pn_v_dot8(a[p % 2], above, pn_v_bcast32(high + 4 * p));
+            b[p % 2] = pn_v_dot8(b[p % 2], pn_v_bcast32(low + 4 * p), w[p]);
+        }
+        isum[g] = pn_v_add32(pn_v_sll32(pn_v_add32(a[0], a[1]), 8), pn_v_add32(b[0], b[1]));
+    }
+}
+#else
+/* Codes of up to six bits meet the planes: their products with high and with low, added in pairs, fit 16 bits. The
+ * others meet 16-bit activations. */
+PN_INLINE int pn_tile_narrow(const pn_tile_type *t)
+{
+    return t->most - t->least <= 63;
+}
+
+PN_INLINE void pn_tile_split(const pn_tile_type *t, const uint8_t *q, const uint8_t *sum16, uint8_t *high, uint8_t *low,
+                             int32_t start[2])
+{
+    if (!pn_tile_narrow(t)) { /* as they are, in the place of both planes */
+        memcpy(high, q, 32);
+        memcpy(low, q + 32, 32);
+        return;
+    }
+    const pn_vi x = pn_v_load16(q), y = pn_v_load16(q + 32);
+    pn_v_narrow(low, x, y);
+    pn_v_narrow(high, pn_v_srl16(x, 8), pn_v_srl16(y, 8));
+    pn_tile_starts(sum16, t->least, start);
+}
+
+/* Pairs of products, each at most `pair`, that can be added in 16 bits: a power of two up to `words`, 4 or 8. */
+PN_INLINE size_t pn_tile_run(int pair, size_t words)
+{
+    return 8 * pair <= 32767 && words == 8 ? 8 : 4 * pair <= 32767 ? 4 : 2 * pair <= 32767 ? 2 : 1;
+}
+
+PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const uint8_t *high, const uint8_t *low,
+                                const int32_t *start, pn_vi *isum)
+{
+    const size_t groups = t->fine ? 2 : 1, words = 8 / groups;
+    const size_t run_a = pn_tile_run(2 * 128 * (t->most - t->least), words);
+    const size_t run_b = pn_tile_run(2 * 255 * (t->most - t->least), words);
+    PN_UNROLL
+    for (size_t g = 0; g < groups; g++) {
+        pn_vi a = pn_v_zero(), b = t->least == 0 || !pn_tile_narrow(t) ? pn_v_zero() : pn_v_bcast32(start + g);
+        if (!pn_tile_narrow(t)) {
+            PN_UNROLL
+            for (size_t p = g * words; p < (g + 1) * words; p++) {
+                const uint8_t *q = p < 4 ? high + 8 * p : low + 8 * (p - 4);
+                pn_vi pair[2];
+                pn_tile_widen(t, w[p], pair);
+                a = pn_v_dot16(a, pair[0], pn_v_bcast32(q));
+                b = pn_v_dot16(b, pair[1], pn_v_bcast32(q + 4));
+            }
+            isum[g] = pn_v_add32(a, b);
+            continue;
+        }
+        PN_UNROLL
+        for (size_t p = g * words; p < (g + 1) * words; p += run_a) {
+            pn_vi part = pn_v_pairs8(w[p], pn_v_bcast32(high + 4 * p));
+            PN_UNROLL
+            for (size_t j = 1; j < run_a; j++) part = pn_v_add_pairs8(part, w[p + j], pn_v_bcast32(high + 4 * (p + j)));
+            a = pn_v_widen16(a, part);
+        }
+        PN_UNROLL
+        for (size_t p = g * words; p < (g + 1) * words; p += run_b) {
+            pn_vi part = pn_v_pairs8(pn_v_bcast32(low + 4 * p), w[p]);
+            PN_UNROLL
+            for (size_t j = 1; j < run_b; j++) part = pn_v_add_pairs8(part, pn_v_bcast32(low + 4 * (p + j)), w[p + j]);
+            b = pn_v_widen16(b, part);
+        }
+        isum[g] = pn_v_add32(pn_v_sll32(a, 8), b);
+    }
+}
+#endif
+
+/* The activations of one column, for pn_tile_chunk_one. */
+PN_INLINE void pn_tile_prepare(const pn_tile_type *t, const uint8_t *packed, const pn_i16_layout *l,
+                               pn_tile_planes *planes)
+{
+    for (size_t u = 0; u < l->n32; u++) {
+        pn_tile_planes *p = planes + u / 8;
+        const size_t k = u % 8;
+        int32_t start[2] = {0, 0};
+        pn_tile_split(t, packed + l->q + u * 64, packed + l->sum16 + u * 8, p->high + k * 32, p->low + k * 32, start);
+        p->start[0][k] = start[0] + start[1];
+        p->start[1][2 * k] = start[0];
+        p->start[1][2 * k + 1] = start[1];
+    }
+}
+
+/* What was unpacked ahead of its use: bytes of the next `span` units, scales and minima of their block. Loads and
+ * shuffles come before the multiplications of the units before them, which gives a processor something to do while
+ * those wait for each other. */
+typedef struct pn_tile_ahead {
+    pn_vf d[16], m[16];
+    pn_vi keep[PN_TILE_KEEP], w[8 * 8];
+} pn_tile_ahead;
+
+PN_INLINE void pn_tile_look_ahead(const pn_tile_type *t, pn_rows rows, size_t offset, pn_tile_ahead *s)
+{
+    t->head(rows, offset, s->d, s->m, s->keep);
+    t->bytes(rows, offset, 0, s->keep, s->w);
+}
+
+/* Takes what is needed of units unit .. unit + span - 1 of a block from s, and unpacks those that follow: in the block at
+ * `offset`, or in the next one where `more`. */
+PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, size_t unit, int more,
+                            pn_tile_ahead *s, pn_vf *d, pn_vf *m, pn_vi *w)
+{
+    const size_t groups = t->fine ? 2 : 1;
+    PN_UNROLL
+    for (size_t i = 0; i < 8 * t->span; i++) w[i] = s->w[i];
+    PN_UNROLL
+    for (size_t i = 0; i < t->span * groups; i++) {
+        d[i] = s->d[unit * groups + i];
+        if (t->minimum) m[i] = s->m[unit * groups + i];
+    }
+    if (unit + t->span < t->block_units) t->bytes(rows, offset, unit + t->span, s->keep, s->w);
+    else if (more) pn_tile_look_ahead(t, rows, offset + t->block_bytes, s);
+}
+
+/* acc over one chunk of PN_LANES rows, whose first units are in `s`; `more`: the next chunk lies behind this one.
+ * `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
+PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const pn_tile_planes *x,
+                                  const float *sums, uintptr_t next, pn_tile_ahead *s)
 {
     const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
+    const int32_t *start = x->start[t->fine];
     pn_vf acc = pn_v_zero_f();
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf d[16], m[16];
-        t->head(rows, offset, d, m);
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[16 * 8];
+            pn_vf d[16], m[16];
+            pn_vi w[8 * 8];
             if (next) next = pn_tile_prefetch(next, share);
-            t->codes(rows, offset, u, w);
+            pn_tile_step(t, rows, offset, u, more || u0 + t->block_units < units, s, d, m, w);
             PN_UNROLL
             for (size_t i = 0; i < t->span; i++) {
+                const size_t unit = u0 + u + i;
                 pn_vi isum[2];
-                pn_tile_unit_dot(w + 16 * i, q + (u0 + u + i) * 64, t->fine, isum);
+                pn_tile_unit_dot(t, w + 8 * i, x->high + unit * 32, x->low + unit * 32, start + unit * groups, isum);
                 PN_UNROLL
                 for (size_t g = 0; g < groups; g++) {
-                    acc = pn_v_fma(d[(u + i) * groups + g], pn_v_float(isum[g]), acc);
-                    if (t->minimum)
-                        acc = pn_v_fma(m[(u + i) * groups + g], pn_v_set_f(sums[(u0 + u + i) * groups + g]), acc);
+                    acc = pn_v_fma(d[i * groups + g], pn_v_float(isum[g]), acc);
+                    if (t->minimum) acc = pn_v_fma(m[i * groups + g], pn_v_set_f(sums[unit * groups + g]), acc);
                 }
             }
         }
@@ -141,7 +320,7 @@ PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t un
     return acc;
 }
 
-PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t, uint8_t *stage)
+PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const pn_i16_layout l = pn_i16_layout_of((size_t)a->weight->cols);
     const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols, groups = t->fine ? 2 : 1;
@@ -149,18 +328,23 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     const float *scale = (const float *)(packed + l.scale);
     const float *sums = (const float *)(packed + (t->fine ? l.sum16 : l.sum32));
     const size_t ahead = PN_LANES * pn_tile_chunk_bytes(t);
+    pn_tile_planes *planes = (pn_tile_planes *)a->scratch;
+    uint8_t *stage = (uint8_t *)(planes + l.n256);
 
+    pn_tile_prepare(t, packed, &l, planes);
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
         const uintptr_t next = (uintptr_t)row + PN_LANES * stride;
         const int more = a->row_end - r > PN_LANES; /* the next rows come while these are computed */
         pn_vf total = pn_v_zero_f();
+        pn_tile_ahead s;
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            pn_vf acc = pn_tile_chunk_one(t, rows, units, packed + l.q + c * 512, sums + c * 8 * groups,
-                                          more ? next + c * ahead : 0);
+            if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
+            pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, planes + c,
+                                          sums + c * 8 * groups, more ? next + c * ahead : 0, &s);
             total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
         }
         if (n == PN_LANES) {
@@ -173,8 +357,7 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     }
 }
 
-/* ---- many columns -------------------------------------------------------------------------------------------------
- * */
+/* ---- many columns ------------------------------------------------------------------------------------------------ */
 
 /* Unpack one group of PN_LANES rows by one chunk. */
 PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_tile_scratch *s)
@@ -182,7 +365,8 @@ PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units,
     const size_t groups = t->fine ? 2 : 1;
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         pn_vf d[16], m[16];
-        t->head(rows, offset, d, m);
+        pn_vi keep[PN_TILE_KEEP];
+        t->head(rows, offset, d, m, keep);
         PN_UNROLL
         for (size_t i = 0; i < t->block_units * groups; i++) {
             pn_v_store_f(s->d[u0 * groups + i][group], d[i]);
@@ -190,10 +374,15 @@ PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units,
         }
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[16 * 8];
-            t->codes(rows, offset, u, w);
+            pn_vi w[8 * 8];
+            t->bytes(rows, offset, u, keep, w);
             PN_UNROLL
-            for (size_t i = 0; i < 16 * t->span; i++) pn_v_store(s->w[(u0 + u) * 16 + i][group], w[i]);
+            for (size_t i = 0; i < 8 * t->span; i++) {
+                pn_vi pair[2];
+                pn_tile_widen(t, w[i], pair);
+                pn_v_store(s->w[(u0 + u) * 16 + 2 * i][group], pair[0]);
+                pn_v_store(s->w[(u0 + u) * 16 + 2 * i + 1][group], pair[1]);
+            }
         }
     }
 }
@@ -310,8 +499,8 @@ PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type 
 /* Body of pn_kernel.matmul. */
 PN_INLINE pn_status pn_tile_i16_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
-    if (a->scratch_bytes < pn_tile_scratch_bytes(t, a->columns)) return PN_E_ARGUMENT;
-    if (a->columns == 1) pn_tile_one_column(a, t, (uint8_t *)a->scratch);
+    if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
+    if (a->columns == 1) pn_tile_one_column(a, t);
     else pn_tile_many_columns(a, t);
     return PN_OK;
 }

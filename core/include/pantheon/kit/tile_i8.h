@@ -33,27 +33,20 @@ typedef struct pn_tile8_scratch {
 
 _Static_assert(sizeof(pn_tile8_scratch) <= sizeof(pn_tile_scratch), "scratch of tile_i16.h is enough");
 
+/* Whether the bytes are free of a sign, and what 0 means then. */
 PN_INLINE int pn_tile8_biased(const pn_tile_type *t)
 {
-    return PN_LANES == 16 || t->most - t->least <= 127;
+    return PN_LANES == 16 || pn_tile_biased(t);
+}
+PN_INLINE int pn_tile8_least(const pn_tile_type *t)
+{
+    return pn_tile_biased(t) ? t->least : -128;
 }
 
-/* The word e0 e1 e2 e3 of the pairs (e0, e2) and (e1, e3). e0 + 256 e1 in 16 bits has the bytes e0 and e1 once both
- * are free of a sign; else the low byte is cut out. */
-PN_INLINE pn_vi pn_tile8_word(const pn_tile_type *t, pn_vi even, pn_vi odd)
+/* Bytes as `bytes` of the type unpacks them, as these loops want them. */
+PN_INLINE pn_vi pn_tile8_word(const pn_tile_type *t, pn_vi bytes)
 {
-    const pn_vi low = pn_v_set32(0x00ff00ff), bias = pn_v_set32(0u - 0x01010101u * (uint32_t)t->least);
-    const pn_vi high = pn_v_sll16(odd, 8);
-    if (!pn_tile8_biased(t)) return pn_v_or(pn_v_and(even, low), high);
-    if (t->least == 0) return pn_v_or(even, high);
-    return pn_v_add16(pn_v_add16(even, high), bias);
-}
-
-/* Those of `units` units of 32 elements. */
-PN_INLINE void pn_tile8_words(const pn_tile_type *t, size_t units, const pn_vi *w, pn_vi *words)
-{
-    PN_UNROLL
-    for (size_t i = 0; i < 8 * units; i++) words[i] = pn_tile8_word(t, w[2 * i], w[2 * i + 1]);
+    return pn_tile8_biased(t) && !pn_tile_biased(t) ? pn_v_xor(bytes, pn_v_set32(0x80808080)) : bytes;
 }
 
 /* What the sum of a group starts with; `isum` is that of its activations. */
@@ -62,7 +55,7 @@ PN_INLINE pn_vi pn_tile8_start(const pn_tile_type *t, const uint8_t *isum)
     int32_t sum;
     if (!pn_tile8_biased(t) || t->least == 0) return pn_v_zero();
     memcpy(&sum, isum, sizeof sum);
-    return pn_v_set32((uint32_t)(t->least * sum));
+    return pn_v_set32((uint32_t)(pn_tile8_least(t) * sum));
 }
 
 /* acc + the four products in each lane, for one word. */
@@ -78,40 +71,39 @@ PN_INLINE pn_vi pn_tile8_dot(const pn_tile_type *t, pn_vi acc, pn_vi w, pn_vi x)
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
 
-/* `acc` continued over one chunk of PN_LANES rows; `next` as in pn_tile_chunk_one. */
-PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, const uint8_t *x, pn_vf acc,
-                                   uintptr_t next)
+/* `acc` continued over one chunk of PN_LANES rows; `more`, `next` and `s` as in pn_tile_chunk_one. */
+PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const uint8_t *x,
+                                   pn_vf acc, uintptr_t next, pn_tile_ahead *s)
 {
     const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
     const uint8_t *scale = x + offsetof(pn_i8_chunk, scale);
     const uint8_t *sum = x + (t->fine ? offsetof(pn_i8_chunk, sum16) : offsetof(pn_i8_chunk, sum32));
     const uint8_t *isum = x + (t->fine ? offsetof(pn_i8_chunk, isum16) : offsetof(pn_i8_chunk, isum32));
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf d[16], m[16];
-        t->head(rows, offset, d, m);
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[16 * 8], words[8 * 8];
+            pn_vf d[16], m[16];
+            pn_vi w[8 * 8];
             if (next) next = pn_tile_prefetch(next, share);
-            t->codes(rows, offset, u, w);
-            pn_tile8_words(t, t->span, w, words);
+            pn_tile_step(t, rows, offset, u, more || u0 + t->block_units < units, s, d, m, w);
             PN_UNROLL
             for (size_t i = 0; i < t->span; i++) {
                 const size_t unit = u0 + u + i;
-                pn_vi s[2];
-                s[0] = pn_tile8_start(t, isum + unit * groups * 4);
-                s[1] = t->fine ? pn_tile8_start(t, isum + (unit * groups + 1) * 4) : pn_v_zero();
+                pn_vi p[2];
+                p[0] = pn_tile8_start(t, isum + unit * groups * 4);
+                p[1] = t->fine ? pn_tile8_start(t, isum + (unit * groups + 1) * 4) : pn_v_zero();
                 PN_UNROLL
-                for (size_t p = 0; p < 8; p++)
-                    s[p / 4] = pn_tile8_dot(t, s[p / 4], words[8 * i + p], pn_v_bcast32(x + unit * 32 + 4 * p));
-                if (!t->fine) s[0] = pn_v_add32(s[0], s[1]);
+                for (size_t j = 0; j < 8; j++)
+                    p[j / 4] = pn_tile8_dot(t, p[j / 4], pn_tile8_word(t, w[8 * i + j]),
+                                            pn_v_bcast32(x + unit * 32 + 4 * j));
+                if (!t->fine) p[0] = pn_v_add32(p[0], p[1]);
                 const pn_vf f = pn_v_bits_f(pn_v_bcast32(scale + unit * 4));
                 PN_UNROLL
                 for (size_t g = 0; g < groups; g++) {
-                    acc = pn_v_fma(pn_v_mul(d[(u + i) * groups + g], f), pn_v_float(s[g]), acc);
+                    acc = pn_v_fma(pn_v_mul(d[i * groups + g], f), pn_v_float(p[g]), acc);
                     if (t->minimum)
-                        acc = pn_v_fma(m[(u + i) * groups + g],
-                                       pn_v_bits_f(pn_v_bcast32(sum + (unit * groups + g) * 4)), acc);
+                        acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(sum + (unit * groups + g) * 4)),
+                                       acc);
                 }
             }
         }
@@ -130,11 +122,14 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
         const uintptr_t next = (uintptr_t)row + PN_LANES * stride;
         const int more = a->row_end - r > PN_LANES; /* the next rows come while these are computed */
         pn_vf acc = pn_v_zero_f();
+        pn_tile_ahead s;
         for (size_t c = 0; c < chunks; c++) {
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            acc = pn_tile8_chunk_one(t, rows, units, (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
-                                     more ? next + c * ahead : 0);
+            if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
+            acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
+                                     (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
+                                     more ? next + c * ahead : 0, &s);
         }
         if (n == PN_LANES) {
             pn_v_storeu_f(a->out + r, acc);
@@ -154,7 +149,8 @@ PN_INLINE void pn_tile8_unpack(const pn_tile_type *t, pn_rows rows, size_t units
     const size_t groups = t->fine ? 2 : 1;
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         pn_vf d[16], m[16];
-        t->head(rows, offset, d, m);
+        pn_vi keep[PN_TILE_KEEP];
+        t->head(rows, offset, d, m, keep);
         PN_UNROLL
         for (size_t i = 0; i < t->block_units * groups; i++) {
             pn_v_store_f(s->d[u0 * groups + i][group], d[i]);
@@ -162,11 +158,11 @@ PN_INLINE void pn_tile8_unpack(const pn_tile_type *t, pn_rows rows, size_t units
         }
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[16 * 8], words[8 * 8];
-            t->codes(rows, offset, u, w);
-            pn_tile8_words(t, t->span, w, words);
+            pn_vi w[8 * 8];
+            t->bytes(rows, offset, u, keep, w);
             PN_UNROLL
-            for (size_t i = 0; i < 8 * t->span; i++) pn_v_store(s->w[(u0 + u) * 8 + i][group], words[i]);
+            for (size_t i = 0; i < 8 * t->span; i++)
+                pn_v_store(s->w[(u0 + u) * 8 + i][group], pn_tile8_word(t, w[i]));
         }
     }
 }
@@ -188,12 +184,10 @@ PN_INLINE void pn_tile8_group(const pn_tile_type *t, const int32_t (*w)[2][PN_LA
     }
 }
 #else
-/* Pairs of products of one word that can be added in 16 bits: a power of two up to the words of a group. */
+/* Pairs of products of one word that can be added in 16 bits. */
 PN_INLINE size_t pn_tile8_run(const pn_tile_type *t)
 {
-    const int pair = 2 * 127 * (t->most - t->least);
-    if (!pn_tile8_biased(t)) return 1;
-    return 8 * pair <= 32767 && !t->fine ? 8 : 4 * pair <= 32767 ? 4 : 2 * pair <= 32767 ? 2 : 1;
+    return pn_tile8_biased(t) ? pn_tile_run(2 * 127 * (t->most - t->least), t->fine ? 4 : 8) : 1;
 }
 
 /* The same, a column at a time: 16-bit sums of a run of words, then their pairs. */
@@ -334,7 +328,7 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
 /* Body of pn_kernel.matmul. */
 PN_INLINE pn_status pn_tile_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
-    if (a->scratch_bytes < pn_tile_scratch_bytes(t, a->columns)) return PN_E_ARGUMENT;
+    if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
     if (a->columns == 1) pn_tile8_one_column(a, t, (uint8_t *)a->scratch);
     else pn_tile8_many_columns(a, t);
     return PN_OK;

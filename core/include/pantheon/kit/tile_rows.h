@@ -79,6 +79,13 @@ PN_INLINE void pn_tile_rows_transpose(const pn_tile_type *t, const pn_codes *sta
     if (t->minimum) pn_tile_rows_scales(rows, offsetof(pn_codes, m), scales, group, s->m);
 }
 
+/* The bytes e0 e1 e2 e3 of the pairs (e0, e2) and (e1, e3), as `bytes` of a type has them. */
+PN_INLINE pn_vi pn_tile_rows_bytes(const pn_tile_type *t, pn_vi even, pn_vi odd)
+{
+    const pn_vi x = pn_v_or(pn_v_and(even, pn_v_set32(0x00ff00ff)), pn_v_sll16(odd, 8));
+    return !pn_tile_biased(t) || t->least == 0 ? x : pn_v_sub8(x, pn_v_set32((uint32_t)(t->least & 255) * 0x01010101u));
+}
+
 /* The same to that of tile_i8.h. */
 PN_INLINE void pn_tile_rows_transpose8(const pn_tile_type *t, const pn_codes *stage, size_t units, size_t group,
                                        pn_tile8_scratch *s)
@@ -88,8 +95,8 @@ PN_INLINE void pn_tile_rows_transpose8(const pn_tile_type *t, const pn_codes *st
     for (size_t k = 0; k < units * 32; k += 8) {
         pn_vi w[4];
         pn_tile_rows_pairs(rows, k, w);
-        pn_v_store(s->w[k / 4][group], pn_tile8_word(t, w[0], w[1]));
-        pn_v_store(s->w[k / 4 + 1][group], pn_tile8_word(t, w[2], w[3]));
+        pn_v_store(s->w[k / 4][group], pn_tile8_word(t, pn_tile_rows_bytes(t, w[0], w[1])));
+        pn_v_store(s->w[k / 4 + 1][group], pn_tile8_word(t, pn_tile_rows_bytes(t, w[2], w[3])));
     }
     pn_tile_rows_scales(rows, offsetof(pn_codes, d), scales, group, s->d);
     if (t->minimum) pn_tile_rows_scales(rows, offsetof(pn_codes, m), scales, group, s->m);

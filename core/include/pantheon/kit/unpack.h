@@ -1,5 +1,5 @@
-/* Unpackers in the words of the vector layer that several types share. Include a vector layer first. They write the 16
- * vectors of a unit of 32 elements: number 2g + h holds elements 4g + h and 4g + h + 2 (tile_i16.h).
+/* Unpackers in the words of the vector layer that several types share. Include a vector layer first. They write the 8
+ * vectors of a unit of 32 elements: in each lane, number g holds the bytes of elements 4g .. 4g + 3 (tile_i16.h).
  *
  * Shifts are written out because their counts must be constants however little a compiler optimizes.
  */
@@ -12,56 +12,53 @@
 #error "include pantheon/kit/simd_avx512.h or simd_avx2.h before unpack.h"
 #endif
 
-/* 16 bytes of a row as four words: element i in the low four bits of byte i, element 16 + i in the high four. */
-PN_INLINE void pn_unpack_nibbles(const pn_vi x[4], pn_vi *w)
+/* The words of `n` times 16 bytes of every row. */
+PN_INLINE void pn_unpack_words(pn_rows rows, size_t offset, size_t n, pn_vi *w)
 {
-    const pn_vi mask = pn_v_set32(0x000f000f);
     PN_UNROLL
-    for (size_t g = 0; g < 4; g++) {
-        w[2 * g] = pn_v_and(x[g], mask);
-        w[2 * g + 1] = pn_v_and(pn_v_srl16(x[g], 8), mask);
-        w[2 * g + 8] = pn_v_and(pn_v_srl16(x[g], 4), mask);
-        w[2 * g + 9] = pn_v_srl16(x[g], 12);
+    for (size_t i = 0; i < n; i++) pn_v_words(rows, offset + 16 * i, w + 4 * i);
+}
+
+/* Low and high four bits of every byte. */
+PN_INLINE pn_vi pn_unpack_low(pn_vi x)
+{
+    return pn_v_and(x, pn_v_set32(0x0f0f0f0f));
+}
+PN_INLINE pn_vi pn_unpack_high(pn_vi x)
+{
+    return pn_unpack_low(pn_v_srl16(x, 4));
+}
+
+/* `n` words of a row: the low four bits of their bytes to w[0 ..], the high ones to w[high ..]. */
+PN_INLINE void pn_unpack_nibbles(const pn_vi *x, size_t n, size_t high, pn_vi *w)
+{
+    PN_UNROLL
+    for (size_t g = 0; g < n; g++) {
+        w[g] = pn_unpack_low(x[g]);
+        w[high + g] = pn_unpack_high(x[g]);
     }
 }
 
-/* Four signed bytes of a row as two vectors. */
-PN_INLINE void pn_unpack_bytes(pn_vi x, pn_vi *w)
+/* The same, through a code book. */
+PN_INLINE void pn_unpack_book(pn_vi book, const pn_vi *x, size_t n, size_t high, pn_vi *w)
 {
-    w[0] = pn_v_sra16(pn_v_sll16(x, 8), 8);
-    w[1] = pn_v_sra16(x, 8);
+    PN_UNROLL
+    for (size_t g = 0; g < n; g++) {
+        w[g] = pn_v_lookup(book, pn_unpack_low(x[g]));
+        w[high + g] = pn_v_lookup(book, pn_unpack_high(x[g]));
+    }
 }
 
-/* A word of eight codes of four bits through a code book: the low ones to w[0..1], the high ones to w[high..high + 1].
- */
-PN_INLINE void pn_unpack_book(pn_vi book, pn_vi x, size_t high, pn_vi *w)
+/* 32 bits of a row, bit e belonging to element e, as 8 vectors of bytes that are 0 or `one`. */
+PN_INLINE void pn_unpack_bits(pn_vi x, uint8_t one, pn_vi *w)
 {
-    const pn_vi mask = pn_v_set32(0x0f0f0f0f);
-    pn_unpack_bytes(pn_v_lookup(book, pn_v_and(x, mask)), w);
-    pn_unpack_bytes(pn_v_lookup(book, pn_v_and(pn_v_srl16(x, 4), mask)), w + high);
-}
-
-/* 16 bits of a row, those of elements e .. e + 15 in the low half of `x` and of e + 2 .. e + 17 in the high one, as 8
- * vectors of 0 or 16. */
-PN_INLINE void pn_unpack_16_bits(pn_vi x, pn_vi *w)
-{
-    const pn_vi mask = pn_v_set32(0x00100010);
-    w[0] = pn_v_and(pn_v_sll16(x, 4), mask);
-    w[1] = pn_v_and(pn_v_sll16(x, 3), mask);
-    w[2] = pn_v_and(x, mask);
-    w[3] = pn_v_and(pn_v_srl16(x, 1), mask);
-    w[4] = pn_v_and(pn_v_srl16(x, 4), mask);
-    w[5] = pn_v_and(pn_v_srl16(x, 5), mask);
-    w[6] = pn_v_and(pn_v_srl16(x, 8), mask);
-    w[7] = pn_v_and(pn_v_srl16(x, 9), mask);
-}
-
-/* 32 bits of a row, bit e belonging to element e, as 16 vectors of 0 or 16. */
-PN_INLINE void pn_unpack_bits(pn_vi x, pn_vi *w)
-{
-    const pn_vi low = pn_v_set32(0x0000ffff);
-    pn_unpack_16_bits(pn_v_or(pn_v_and(x, low), pn_v_sll32(pn_v_srl32(x, 2), 16)), w);
-    pn_unpack_16_bits(pn_v_or(pn_v_srl32(x, 16), pn_v_sll32(pn_v_srl32(x, 18), 16)), w + 8);
+    const pn_vi low = pn_v_set32(0x08040201), high = pn_v_set32(0x80402010), ones = pn_v_set32(one * 0x01010101u);
+    PN_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        const pn_vi byte = pn_v_spread(x, i);
+        w[2 * i] = pn_v_where8(byte, low, ones);
+        w[2 * i + 1] = pn_v_where8(byte, high, ones);
+    }
 }
 
 #endif
