@@ -261,7 +261,8 @@ static void dequantize_and_dot(const pn_exec *ex, const pn_plan_node *n, size_t 
     }
 }
 
-static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t end, size_t columns, void *scratch)
+static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t end, size_t columns, const void *ahead,
+                     void *scratch)
 {
     const pn_plan_node *n = &ex->plan->nodes[l->node];
     const pn_qweight *w = &ex->plan->weights[n->weights[0]].q;
@@ -281,7 +282,8 @@ static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t e
                                 .out = pn_exec_row(ex, n->output, c),
                                 .out_stride = (size_t)w->rows,
                                 .scratch = scratch,
-                                .scratch_bytes = ex->scratch_bytes};
+                                .scratch_bytes = ex->scratch_bytes,
+                                .ahead = ahead};
             fail(ex, l->kernel->matmul(&a), l->node);
         }
     }
@@ -292,16 +294,55 @@ static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t e
         }
 }
 
-static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end, size_t columns, void *scratch)
+/* Where the weights of unit `unit` of a row phase begin; NULL behind the last. */
+static const void *unit_data(const pn_exec *ex, const pn_phase *ph, size_t unit)
+{
+    for (uint32_t i = 0; i < ph->n_items; i++) {
+        const pn_linear_run *l = &ex->linears[ex->items[ph->first + i].index];
+        const pn_qweight *w = &ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q;
+        if (unit < l->n_units) return (const unsigned char *)w->data + unit * l->unit_rows * w->row_stride;
+        unit -= l->n_units;
+    }
+    return NULL;
+}
+
+static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end, size_t columns, const void *ahead,
+                      void *scratch)
 {
     size_t base = 0;
     for (uint32_t i = 0; i < ph->n_items && base < end; i++) {
         const pn_linear_run *l = &ex->linears[ex->items[ph->first + i].index];
         size_t rows = (size_t)ex->plan->weights[ex->plan->nodes[l->node].weights[0]].q.rows;
         size_t b = begin > base ? begin - base : 0, e = end - base < l->n_units ? end - base : l->n_units;
-        if (b < e)
-            run_rows(ex, l, b * l->unit_rows, e * l->unit_rows < rows ? e * l->unit_rows : rows, columns, scratch);
         base += l->n_units;
+        if (b < e)
+            run_rows(ex, l, b * l->unit_rows, e * l->unit_rows < rows ? e * l->unit_rows : rows, columns,
+                     base < end ? unit_data(ex, ph, base) : ahead, scratch);
+    }
+}
+
+/* What `thread` reads first in the next row phase; behind the last it is the first one, of the token that follows. */
+static const void *first_data(const pn_exec *ex, uint32_t thread, uint32_t team)
+{
+    for (uint32_t i = 1; i <= ex->n_phases; i++) {
+        const pn_phase *ph = &ex->phases[(ex->phase + i) % ex->n_phases];
+        if (ph->kind == PN_PHASE_ROWS) return unit_data(ex, ph, thread * pn_work_first(ph->n_units, team));
+    }
+    return NULL;
+}
+
+/* Pieces are claimed one ahead, so that a kernel can ask for the next while it computes. */
+static void run_row_phase(pn_exec *ex, const pn_phase *ph, size_t units, size_t columns, uint32_t thread, uint32_t team,
+                          void *scratch)
+{
+    size_t begin, end, next_begin = 0, next_end = 0;
+    int more = pn_work_claim_rows(&ex->work, units, thread, team, &begin, &end);
+    while (more) {
+        more = pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
+        row_units(ex, ph, begin, end, columns,
+                  more ? unit_data(ex, ph, next_begin) : first_data(ex, thread, team), scratch);
+        begin = next_begin;
+        end = next_end;
     }
 }
 
@@ -340,13 +381,16 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
         grain = units / (team * 4u);
         grain = grain < 1 ? 1 : grain > 16 ? 16 : grain;
     }
-    while (ph->kind == PN_PHASE_ROWS ? pn_work_claim_shrinking(&ex->work, units, team, &b, &e)
-                                     : pn_work_claim(&ex->work, units, grain, &b, &e)) {
+    if (ph->kind == PN_PHASE_ROWS) {
+        run_row_phase(ex, ph, units, columns, thread, team, scratch);
+        return;
+    }
+    while (pn_work_claim(&ex->work, units, grain, &b, &e)) {
         switch (ph->kind) {
         case PN_PHASE_TOKENS:
             for (size_t t = b; t < e; t++) token_items(ex, ph, t, thread, scratch);
             break;
-        case PN_PHASE_ROWS: row_units(ex, ph, b, e, columns, scratch); break;
+        case PN_PHASE_ROWS: break; /* above */
         case PN_PHASE_ATTENTION:
             for (size_t u = b; u < e; u++) attention_unit(ex, n, u, scratch);
             break;
@@ -407,7 +451,7 @@ static void between_phases(void *arg)
         ex->phase++;
         if (ex->cancelled && ex->cancelled(ex->cancelled_arg)) fail(ex, PN_E_CANCELLED, 0);
         ex->stop = atomic_load(&ex->failed) != 0;
-        atomic_store_explicit(&ex->work.next, 0, memory_order_relaxed);
+        pn_work_reset(&ex->work);
         if (ex->stop || ex->phase >= ex->n_phases) return;
         if (!is_single(ex, &ex->phases[ex->phase])) break;
         run_phase(ex, &ex->phases[ex->phase], m->thread, m->team);
@@ -482,7 +526,7 @@ pn_status pn_exec_run(pn_exec *ex, size_t n, const int32_t *tokens, const int32_
     ex->logits = logits;
     set_batch(ex, wants);
     atomic_store(&ex->failed, 0);
-    atomic_store(&ex->work.next, 0);
+    pn_work_reset(&ex->work);
     ex->stop = 0;
     ex->phase = 0;
 #pragma omp parallel num_threads((int)ex->n_threads)

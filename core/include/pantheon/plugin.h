@@ -296,6 +296,8 @@ typedef struct pn_matmul_args {
     size_t out_stride; /* floats */
     void *scratch;     /* aligned to 64; pn_kernel.scratch_bytes(...) long; this thread's own */
     size_t scratch_bytes;
+    const void *ahead; /* what this thread will most likely read next, to ask for with prefetch instructions: nothing says
+                          that it can be read. NULL: nothing known */
 } pn_matmul_args;
 
 /* A kernel for one (quantization type, packing, CPU features) triple. Registered by pn_host_register_kernel, also for

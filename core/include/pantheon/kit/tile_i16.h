@@ -335,8 +335,8 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
-        const uintptr_t next = (uintptr_t)row + PN_LANES * stride;
-        const int more = a->row_end - r > PN_LANES; /* the next rows come while these are computed */
+        /* The next rows come while these are computed. */
+        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : (uintptr_t)a->ahead;
         pn_vf total = pn_v_zero_f();
         pn_tile_ahead s;
         for (size_t c = 0; c < l.n256; c++) {
@@ -344,7 +344,7 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
             if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
             pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, planes + c,
-                                          sums + c * 8 * groups, more ? next + c * ahead : 0, &s);
+                                          sums + c * 8 * groups, next ? next + c * ahead : 0, &s);
             total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
         }
         if (n == PN_LANES) {

@@ -119,8 +119,8 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
-        const uintptr_t next = (uintptr_t)row + PN_LANES * stride;
-        const int more = a->row_end - r > PN_LANES; /* the next rows come while these are computed */
+        /* The next rows come while these are computed. */
+        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : (uintptr_t)a->ahead;
         pn_vf acc = pn_v_zero_f();
         pn_tile_ahead s;
         for (size_t c = 0; c < chunks; c++) {
@@ -129,7 +129,7 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
             if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
             acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
                                      (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
-                                     more ? next + c * ahead : 0, &s);
+                                     next ? next + c * ahead : 0, &s);
         }
         if (n == PN_LANES) {
             pn_v_storeu_f(a->out + r, acc);
