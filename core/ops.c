@@ -143,7 +143,7 @@ void pn_pack_f32_c(const float *x, size_t cols, void *out)
 
 /* q and its sums for one chunk of n <= 256 elements; returns the scale. All levels do these very steps, each rounded
  * once: inverse = 32767 / largest, x * inverse, to the nearest integer (even on ties). */
-static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q)
+static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, pn_pack_to to)
 {
     size_t padded = (n + 31) & ~(size_t)31;
     uint32_t largest = 0;
@@ -162,7 +162,9 @@ static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, in
         inverse = 32767.0f / amax;
     }
     if (inverse == 0) {
-        memset(q, 0, padded * sizeof *q);
+        memset(to.q, 0, padded * sizeof *to.q);
+        memset(to.high, 0, padded);
+        memset(to.low, 0, padded);
         memset(sum32, 0, padded / 32 * sizeof *sum32);
         memset(sum16, 0, padded / 16 * sizeof *sum16);
         return scale;
@@ -171,7 +173,9 @@ static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, in
         int32_t sum = 0;
         for (size_t k = i; k < i + 16; k++) {
             int32_t v = k < n ? (int32_t)lrintf(x[k] * inverse) : 0;
-            q[pn_i16_place(k)] = (int16_t)v;
+            to.q[pn_i16_place(k)] = (int16_t)v;
+            to.high[k] = (int8_t)(v >> 8);
+            to.low[k] = (uint8_t)(v & 255);
             sum += v;
         }
         sum16[i / 16] = (float)sum;
@@ -186,13 +190,17 @@ void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *o
     pn_i16_layout l = pn_i16_layout_of(cols);
     char *base = out;
     float *scale = (float *)(base + l.scale), *sum32 = (float *)(base + l.sum32), *sum16 = (float *)(base + l.sum16);
-    int16_t *q = (int16_t *)(base + l.q);
+    const size_t plane = l.low - l.high, padded = l.n32 * 32;
+    memset(base + l.high + padded, 0, plane - padded);
+    memset(base + l.low + padded, 0, plane - padded);
     memset(scale + l.n256, 0, l.sum32 - l.scale - l.n256 * sizeof *scale);
     memset(sum32 + l.n32, 0, l.sum16 - l.sum32 - l.n32 * sizeof *sum32);
     memset(sum16 + 2 * l.n32, 0, l.q - l.sum16 - 2 * l.n32 * sizeof *sum16);
     for (size_t c = 0; c < l.n256; c++) {
         size_t i = c * PN_I16_CHUNK, n = cols - i < PN_I16_CHUNK ? cols - i : PN_I16_CHUNK;
-        scale[c] = chunk(x + i, n, sum32 + i / 32, sum16 + i / 16, q + i);
+        const pn_pack_to to = {(int16_t *)(base + l.q) + i, (int8_t *)(base + l.high) + i,
+                               (uint8_t *)(base + l.low) + i};
+        scale[c] = chunk(x + i, n, sum32 + i / 32, sum16 + i / 16, to);
     }
 }
 

@@ -15,8 +15,15 @@ void pn_attend_f16_c(const pn_attend *a);
 void pn_store_key_f32_c(const float *x, size_t n, size_t j, float *k);
 void pn_pack_f32_c(const float *x, size_t cols, void *out);
 
-/* q and its sums for one chunk of n <= 256 elements of packing "i16", padded to a multiple of 32; returns the scale. */
-typedef float pn_pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q);
+/* Where the numbers of a chunk of packing "i16" go: as they are, and as high and low bytes. */
+typedef struct pn_pack_to {
+    int16_t *q;
+    int8_t *high;
+    uint8_t *low;
+} pn_pack_to;
+
+/* The numbers and their sums for one chunk of n <= 256 elements, padded to a multiple of 32; returns the scale. */
+typedef float pn_pack_chunk(const float *x, size_t n, float *sum32, float *sum16, pn_pack_to to);
 /* A whole column, chunk by chunk. */
 void pn_pack_i16_with(pn_pack_chunk *chunk, const float *x, size_t cols, void *out);
 

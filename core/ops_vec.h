@@ -197,7 +197,7 @@ static float dot(const float *a, const float *b, size_t n)
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
 /* The steps of pack_chunk in ops.c, 16 elements at a time. */
-static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, int16_t *q)
+static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, pn_pack_to to)
 {
     vbits largest = b_zero();
     float amax, inverse = 0, scale = 0, last[16] = { 0 };
@@ -216,11 +216,13 @@ static float pack_chunk(const float *x, size_t n, float *sum32, float *sum16, in
         const float *from = x + i;
         int32_t sum = 0;
         if (inverse == 0 || i >= n) {
-            memset(q + i, 0, 16 * sizeof *q);
+            memset(to.q + i, 0, 16 * sizeof *to.q);
+            memset(to.high + i, 0, 16);
+            memset(to.low + i, 0, 16);
         } else {
             if (n - i < 16)
                 from = memcpy(last, from, (n - i) * sizeof *from);
-            sum = v_quantize16(from, inverse, q + i);
+            sum = v_quantize16(from, inverse, to.q + i, to.high + i, to.low + i);
         }
         sum16[i / 16] = (float)sum;
         if (i & 16)

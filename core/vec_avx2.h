@@ -126,15 +126,20 @@ VEC uint32_t b_first(vbits x)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(q, _mm_shuffle_epi32(q, 0xb1)));
 }
 
-VEC int32_t v_quantize16(const float *x, float factor, int16_t *q)
+VEC int32_t v_quantize16(const float *x, float factor, int16_t *q, int8_t *high, uint8_t *low)
 {
-    __m256 f = _mm256_set1_ps(factor);
-    __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), f));
-    __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), f));
-    __m256i h = _mm256_add_epi32(a, b);
+    const __m256 f = _mm256_set1_ps(factor);
+    const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), f));
+    const __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), f));
+    const __m256i h = _mm256_add_epi32(a, b), v = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m256i swapped = _mm256_packs_epi32(_mm256_shuffle_epi32(a, 0xd8), _mm256_shuffle_epi32(b, 0xd8));
+    const __m256i up = _mm256_srai_epi16(v, 8), down = _mm256_and_si256(v, _mm256_set1_epi16(255));
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-    a = _mm256_packs_epi32(_mm256_shuffle_epi32(a, 0xd8), _mm256_shuffle_epi32(b, 0xd8));
-    _mm256_storeu_si256((__m256i *)(void *)q, _mm256_permute4x64_epi64(a, 0xd8));
+    _mm256_storeu_si256((__m256i *)(void *)q, _mm256_permute4x64_epi64(swapped, 0xd8));
+    _mm_storeu_si128((__m128i *)(void *)high,
+                     _mm_packs_epi16(_mm256_castsi256_si128(up), _mm256_extracti128_si256(up, 1)));
+    _mm_storeu_si128((__m128i *)(void *)low,
+                     _mm_packus_epi16(_mm256_castsi256_si128(down), _mm256_extracti128_si256(down, 1)));
     s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }

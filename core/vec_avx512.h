@@ -122,13 +122,16 @@ VEC uint32_t b_first(vbits x)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(q, _mm_shuffle_epi32(q, 0xb1)));
 }
 
-/* 16 floats times `factor` to whole numbers (even on ties) in the order of kit/pack.h; returns their sum. */
-VEC int32_t v_quantize16(const float *x, float factor, int16_t *q)
+/* 16 floats times `factor` to whole numbers (even on ties) in the order of kit/pack.h, and as high and low bytes in their
+ * own order; returns their sum. */
+VEC int32_t v_quantize16(const float *x, float factor, int16_t *q, int8_t *high, uint8_t *low)
 {
     __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), _mm512_set1_ps(factor)));
     __m256i h = _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
     _mm256_storeu_si256((__m256i *)(void *)q, _mm512_cvtsepi32_epi16(_mm512_shuffle_epi32(v, _MM_PERM_DBCA)));
+    _mm_storeu_si128((__m128i *)(void *)high, _mm512_cvtepi32_epi8(_mm512_srai_epi32(v, 8)));
+    _mm_storeu_si128((__m128i *)(void *)low, _mm512_cvtepi32_epi8(v));
     s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }

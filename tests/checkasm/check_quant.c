@@ -174,6 +174,10 @@ static void check_i16_sums(const uint8_t *packed, size_t cols)
         if (i % 2 && sum16[i - 1] + sum16[i] != sum32[i / 2])
             ca_fail("sum32[%zu] is %g, sum16 gives %g", i / 2, (double)sum32[i / 2], (double)(sum16[i - 1] + sum16[i]));
     }
+    const int8_t *high = (const int8_t *)packed + l.high;
+    for (size_t k = 0; k < 32 * l.n32; k++)
+        if (256 * high[k] + packed[l.low + k] != q[pn_i16_place(k)])
+            ca_fail("element %zu is %d, its bytes are %d and %d", k, q[pn_i16_place(k)], high[k], packed[l.low + k]);
     for (size_t k = cols; k < 32 * l.n32; k++)
         if (q[pn_i16_place(k)]) ca_fail("element %zu behind the last is %d, not 0", k, q[pn_i16_place(k)]);
 }

@@ -11,6 +11,8 @@
  *   int16_t q[32 * ceil(cols / 32)]     in each group of four the order is 0, 2, 1, 3: a 32-bit word of four packed
  *                                       bytes b0..b3 splits by masks and shifts of 16-bit lanes into (b0, b2) and
  *                                       (b1, b3), which meet their partners
+ *   int8_t  high[32 * ceil(cols / 32)]  the same numbers, in their own order, as 256 * high + low ...
+ *   uint8_t low[32 * ceil(cols / 32)]   ... for instructions that multiply bytes
  * |sum of 32 products w * q| < 2^31 for |w| <= 255: integer dot parts over a block of 32 are exact in 32 bits. A float
  * sum runs over blocks in ascending order within a chunk, then over chunks in ascending order, each chunk's part times
  * its scale.
@@ -36,7 +38,7 @@ extern "C" {
 typedef struct pn_i16_layout {
     size_t n32;  /* blocks of 32 */
     size_t n256; /* chunks of 256, the last may be shorter */
-    size_t scale, sum32, sum16, q;
+    size_t scale, sum32, sum16, q, high, low;
     size_t bytes; /* of the whole column, a multiple of 64 */
 } pn_i16_layout;
 
@@ -49,7 +51,9 @@ PN_UNUSED static inline pn_i16_layout pn_i16_layout_of(size_t cols)
     l.sum32 = (l.n256 * 4 + 63) & ~(size_t)63;
     l.sum16 = l.sum32 + ((l.n32 * 4 + 63) & ~(size_t)63);
     l.q = l.sum16 + ((l.n32 * 8 + 63) & ~(size_t)63);
-    l.bytes = l.q + l.n32 * 64;
+    l.high = l.q + l.n32 * 64;
+    l.low = l.high + ((l.n32 * 32 + 63) & ~(size_t)63);
+    l.bytes = l.low + ((l.n32 * 32 + 63) & ~(size_t)63);
     return l;
 }
 

@@ -213,19 +213,6 @@ PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
     return pn_v_load_bf16(part);
 }
 
-/* 16 activations; the low bytes of the 16-bit lanes of a and b. */
-PN_INLINE pn_vi pn_v_load16(const uint8_t *p)
-{
-    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
-    return _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i_u *)p), _mm256_broadcastsi128_si256(order));
-}
-PN_INLINE void pn_v_narrow(uint8_t *out, pn_vi a, pn_vi b)
-{
-    const __m256i low = _mm256_set1_epi16(255);
-    const __m256i x = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
-    _mm256_storeu_si256((__m256i_u *)out, _mm256_permute4x64_epi64(x, 0xd8));
-}
-
 PN_INLINE pn_vf pn_v_half_lo(pn_vi a)
 {
     a = _mm256_and_si256(a, _mm256_set1_epi32(0xffff));

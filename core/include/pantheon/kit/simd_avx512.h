@@ -207,17 +207,6 @@ PN_INLINE pn_vf pn_v_load_bf16_n(const uint8_t *p, size_t n)
         pn_v_sll32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1u), p)), 16));
 }
 
-/* 32 packed 16-bit activations in the order of their elements (0, 2, 1, 3 becomes 0, 1, 2, 3: kit/pack.h). */
-PN_INLINE pn_vi pn_v_load16(const uint8_t *p)
-{
-    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
-    return _mm512_shuffle_epi8(_mm512_loadu_si512(p), _mm512_broadcast_i32x4(order));
-}
-/* The low bytes of the 16-bit lanes. */
-PN_INLINE void pn_v_narrow(uint8_t *out, pn_vi a)
-{
-    _mm256_storeu_si256((__m256i_u *)out, _mm512_cvtepi16_epi8(a));
-}
 /* `factor` times the sums of 16 and another 16 signed bytes. */
 PN_INLINE void pn_v_sums8(const uint8_t *p, int factor, int32_t out[2])
 {

@@ -82,23 +82,10 @@ PN_INLINE size_t pn_tile_chunk_bytes(const pn_tile_type *t)
     return 8 / t->block_units * t->block_bytes;
 }
 
-/* The activations of a chunk as one column multiplies them: q = 256 * high + low, where high has a sign and low has
- * none, in the order of the elements. `start` is what makes up for codes that were made unsigned: the sum of a group
- * begins with it. */
-typedef struct pn_tile_planes {
-    uint8_t high[PN_I16_CHUNK], low[PN_I16_CHUNK];
-    int32_t start[2][16]; /* of each 32 elements, of each 16 */
-} pn_tile_planes;
-
-PN_INLINE size_t pn_tile_planes_bytes(size_t cols)
-{
-    return (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK * sizeof(pn_tile_planes);
-}
-
 /* Body of pn_kernel.scratch_bytes. */
 PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t cols, size_t columns)
 {
-    const size_t one = pn_tile_planes_bytes(cols) + PN_LANES * pn_tile_chunk_bytes(t) + 64;
+    const size_t one = (cols + 15) / 16 * sizeof(int32_t) + PN_LANES * pn_tile_chunk_bytes(t) + 128;
     const size_t many = sizeof(pn_tile_scratch) + columns * PN_TILE_ROWS * sizeof(float) +
                         PN_TILE_ROWS * pn_tile_chunk_bytes(t) + 64;
     return one > many ? one : many;
@@ -134,67 +121,67 @@ PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
     return at + bytes;
 }
 
-/* `least` times two sums of 16 activations, which are integers. */
-PN_INLINE void pn_tile_starts(const uint8_t *sum16, int least, int32_t start[2])
-{
-    float sum[2];
-    memcpy(sum, sum16, sizeof sum);
-    start[0] = least * (int32_t)sum[0];
-    start[1] = least * (int32_t)sum[1];
-}
+/* Activations of a column from some element on. */
+typedef struct pn_tile_x {
+    const uint8_t *q, *high, *low; /* sections of the packing */
+    const uint8_t *sums;           /* of groups of 32, or of 16, as the type has scales */
+    const int32_t *start;          /* what their integer sums begin with, to make up for codes that are made unsigned */
+} pn_tile_x;
 
 #if PN_LANES == 16
-/* 32 activations at q, and the starts of their two sums of 16 where those of `t` begin with one. */
-PN_INLINE void pn_tile_split(const pn_tile_type *t, const uint8_t *q, const uint8_t *sum16, uint8_t *high, uint8_t *low,
-                             int32_t start[2])
+/* start[] of the 32 activations at `x`. */
+PN_INLINE void pn_tile_start(const pn_tile_type *t, const pn_tile_x *x, int32_t *start)
 {
-    const pn_vi x = pn_v_load16(q);
-    pn_v_narrow(low, x);
-    pn_v_narrow(high, pn_v_srl16(x, 8));
-    if (pn_tile_biased(t)) pn_tile_starts(sum16, t->least, start);
-    else pn_v_sums8(high, -128 * 256, start); /* the codes will be 128 above, for the high plane alone */
+    const size_t groups = t->fine ? 2 : 1;
+    int32_t above[2];
+    if (pn_tile_biased(t)) {
+        for (size_t g = 0; g < groups; g++) {
+            float sum;
+            memcpy(&sum, x->sums + g * sizeof sum, sizeof sum);
+            start[g] = t->least * (int32_t)sum;
+        }
+        return;
+    }
+    pn_v_sums8(x->high, -128 * 256, above); /* codes are 128 above for the high bytes alone */
+    start[0] = t->fine ? above[0] : above[0] + above[1];
+    if (t->fine) start[1] = above[1];
 }
 
-/* One unit's integer sums: `w` against the 32 activations at high and low; isum[0] for a scale of 32, isum[0..1] for
- * scales of 16, starting with *start. */
-PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const uint8_t *high, const uint8_t *low,
-                                const int32_t *start, pn_vi *isum)
+/* One unit's integer sums: `w` against the 32 activations at `x`; isum[0] for a scale of 32, isum[0..1] for scales of
+ * 16. */
+PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const pn_tile_x *x, pn_vi *isum)
 {
     const size_t groups = t->fine ? 2 : 1, words = 8 / groups;
     PN_UNROLL
     for (size_t g = 0; g < groups; g++) {
         pn_vi a[2], b[2]; /* two sums of each, as an instruction waits five cycles for the one before it */
         a[0] = a[1] = b[1] = pn_v_zero();
-        b[0] = t->least == 0 ? pn_v_zero() : pn_v_bcast32(start + g);
+        b[0] = t->least == 0 ? pn_v_zero() : pn_v_bcast32(x->start + g);
         PN_UNROLL
         for (size_t p = g * words; p < (g + 1) * words; p++) {
             const pn_vi above = pn_tile_biased(t) ? w[p] : pn_v_xor(w[p], pn_v_set32(0x80808080));
-            a[p % 2] = pn_v_dot8(a[p % 2], above, pn_v_bcast32(high + 4 * p));
-            b[p % 2] = pn_v_dot8(b[p % 2], pn_v_bcast32(low + 4 * p), w[p]);
+            a[p % 2] = pn_v_dot8(a[p % 2], above, pn_v_bcast32(x->high + 4 * p));
+            b[p % 2] = pn_v_dot8(b[p % 2], pn_v_bcast32(x->low + 4 * p), w[p]);
         }
         isum[g] = pn_v_add32(pn_v_sll32(pn_v_add32(a[0], a[1]), 8), pn_v_add32(b[0], b[1]));
     }
 }
 #else
-/* Codes of up to six bits meet the planes: their products with high and with low, added in pairs, fit 16 bits. The
- * others meet 16-bit activations. */
+/* Codes of up to six bits meet high and low bytes: such products, added in pairs, fit 16 bits. The others meet 16-bit
+ * activations, and need no start. */
 PN_INLINE int pn_tile_narrow(const pn_tile_type *t)
 {
     return t->most - t->least <= 63;
 }
 
-PN_INLINE void pn_tile_split(const pn_tile_type *t, const uint8_t *q, const uint8_t *sum16, uint8_t *high, uint8_t *low,
-                             int32_t start[2])
+PN_INLINE void pn_tile_start(const pn_tile_type *t, const pn_tile_x *x, int32_t *start)
 {
-    if (!pn_tile_narrow(t)) { /* as they are, in the place of both planes */
-        memcpy(high, q, 32);
-        memcpy(low, q + 32, 32);
-        return;
+    const size_t groups = t->fine ? 2 : 1;
+    for (size_t g = 0; g < groups; g++) {
+        float sum;
+        memcpy(&sum, x->sums + g * sizeof sum, sizeof sum);
+        start[g] = t->least * (int32_t)sum;
     }
-    const pn_vi x = pn_v_load16(q), y = pn_v_load16(q + 32);
-    pn_v_narrow(low, x, y);
-    pn_v_narrow(high, pn_v_srl16(x, 8), pn_v_srl16(y, 8));
-    pn_tile_starts(sum16, t->least, start);
 }
 
 /* Pairs of products, each at most `pair`, that can be added in 16 bits: a power of two up to `words`, 4 or 8. */
@@ -203,39 +190,45 @@ PN_INLINE size_t pn_tile_run(int pair, size_t words)
     return 8 * pair <= 32767 && words == 8 ? 8 : 4 * pair <= 32767 ? 4 : 2 * pair <= 32767 ? 2 : 1;
 }
 
-PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const uint8_t *high, const uint8_t *low,
-                                const int32_t *start, pn_vi *isum)
+/* The products of words from .. to - 1 with 16-bit activations. */
+PN_INLINE pn_vi pn_tile_dot_wide(const pn_tile_type *t, const pn_vi *w, size_t from, size_t to, const uint8_t *q)
+{
+    pn_vi a = pn_v_zero(), b = pn_v_zero();
+    PN_UNROLL
+    for (size_t p = from; p < to; p++) {
+        pn_vi pair[2];
+        pn_tile_widen(t, w[p], pair);
+        a = pn_v_dot16(a, pair[0], pn_v_bcast32(q + 8 * p));
+        b = pn_v_dot16(b, pair[1], pn_v_bcast32(q + 8 * p + 4));
+    }
+    return pn_v_add32(a, b);
+}
+
+PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const pn_tile_x *x, pn_vi *isum)
 {
     const size_t groups = t->fine ? 2 : 1, words = 8 / groups;
     const size_t run_a = pn_tile_run(2 * 128 * (t->most - t->least), words);
     const size_t run_b = pn_tile_run(2 * 255 * (t->most - t->least), words);
     PN_UNROLL
     for (size_t g = 0; g < groups; g++) {
-        pn_vi a = pn_v_zero(), b = t->least == 0 || !pn_tile_narrow(t) ? pn_v_zero() : pn_v_bcast32(start + g);
+        const size_t from = g * words, to = from + words;
         if (!pn_tile_narrow(t)) {
-            PN_UNROLL
-            for (size_t p = g * words; p < (g + 1) * words; p++) {
-                const uint8_t *q = p < 4 ? high + 8 * p : low + 8 * (p - 4);
-                pn_vi pair[2];
-                pn_tile_widen(t, w[p], pair);
-                a = pn_v_dot16(a, pair[0], pn_v_bcast32(q));
-                b = pn_v_dot16(b, pair[1], pn_v_bcast32(q + 4));
-            }
-            isum[g] = pn_v_add32(a, b);
+            isum[g] = pn_tile_dot_wide(t, w, from, to, x->q);
             continue;
         }
+        pn_vi a = pn_v_zero(), b = t->least == 0 ? pn_v_zero() : pn_v_bcast32(x->start + g);
         PN_UNROLL
-        for (size_t p = g * words; p < (g + 1) * words; p += run_a) {
-            pn_vi part = pn_v_pairs8(w[p], pn_v_bcast32(high + 4 * p));
+        for (size_t p = from; p < to; p += run_a) {
+            pn_vi part = pn_v_pairs8(w[p], pn_v_bcast32(x->high + 4 * p));
             PN_UNROLL
-            for (size_t j = 1; j < run_a; j++) part = pn_v_add_pairs8(part, w[p + j], pn_v_bcast32(high + 4 * (p + j)));
+            for (size_t j = p + 1; j < p + run_a; j++) part = pn_v_add_pairs8(part, w[j], pn_v_bcast32(x->high + 4 * j));
             a = pn_v_widen16(a, part);
         }
         PN_UNROLL
-        for (size_t p = g * words; p < (g + 1) * words; p += run_b) {
-            pn_vi part = pn_v_pairs8(pn_v_bcast32(low + 4 * p), w[p]);
+        for (size_t p = from; p < to; p += run_b) {
+            pn_vi part = pn_v_pairs8(pn_v_bcast32(x->low + 4 * p), w[p]);
             PN_UNROLL
-            for (size_t j = 1; j < run_b; j++) part = pn_v_add_pairs8(part, pn_v_bcast32(low + 4 * (p + j)), w[p + j]);
+            for (size_t j = p + 1; j < p + run_b; j++) part = pn_v_add_pairs8(part, pn_v_bcast32(x->low + 4 * j), w[j]);
             b = pn_v_widen16(b, part);
         }
         isum[g] = pn_v_add32(pn_v_sll32(a, 8), b);
@@ -243,19 +236,12 @@ PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const uin
 }
 #endif
 
-/* The activations of one column, for pn_tile_chunk_one. */
-PN_INLINE void pn_tile_prepare(const pn_tile_type *t, const uint8_t *packed, const pn_i16_layout *l,
-                               pn_tile_planes *planes)
+/* `x` from unit `u` on. */
+PN_INLINE pn_tile_x pn_tile_x_at(const pn_tile_type *t, const pn_tile_x *x, size_t u)
 {
-    for (size_t u = 0; u < l->n32; u++) {
-        pn_tile_planes *p = planes + u / 8;
-        const size_t k = u % 8;
-        int32_t start[2] = {0, 0};
-        pn_tile_split(t, packed + l->q + u * 64, packed + l->sum16 + u * 8, p->high + k * 32, p->low + k * 32, start);
-        p->start[0][k] = start[0] + start[1];
-        p->start[1][2 * k] = start[0];
-        p->start[1][2 * k + 1] = start[1];
-    }
+    const size_t groups = t->fine ? 2 : 1;
+    return (pn_tile_x){x->q + 64 * u, x->high + 32 * u, x->low + 32 * u, x->sums + 4 * groups * u,
+                       x->start + groups * u};
 }
 
 /* What was unpacked ahead of its use: bytes of the next `span` units, scales and minima of their block. Loads and
@@ -291,11 +277,10 @@ PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, 
 
 /* acc over one chunk of PN_LANES rows, whose first units are in `s`; `more`: the next chunk lies behind this one.
  * `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
-PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const pn_tile_planes *x,
-                                  const float *sums, uintptr_t next, pn_tile_ahead *s)
+PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const pn_tile_x *x,
+                                  uintptr_t next, pn_tile_ahead *s)
 {
     const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
-    const int32_t *start = x->start[t->fine];
     pn_vf acc = pn_v_zero_f();
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
         PN_UNROLL
@@ -306,13 +291,14 @@ PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t un
             pn_tile_step(t, rows, offset, u, more || u0 + t->block_units < units, s, d, m, w);
             PN_UNROLL
             for (size_t i = 0; i < t->span; i++) {
-                const size_t unit = u0 + u + i;
+                const pn_tile_x y = pn_tile_x_at(t, x, u0 + u + i);
                 pn_vi isum[2];
-                pn_tile_unit_dot(t, w + 8 * i, x->high + unit * 32, x->low + unit * 32, start + unit * groups, isum);
+                pn_tile_unit_dot(t, w + 8 * i, &y, isum);
                 PN_UNROLL
                 for (size_t g = 0; g < groups; g++) {
                     acc = pn_v_fma(d[i * groups + g], pn_v_float(isum[g]), acc);
-                    if (t->minimum) acc = pn_v_fma(m[i * groups + g], pn_v_set_f(sums[unit * groups + g]), acc);
+                    if (t->minimum)
+                        acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(y.sums + 4 * g)), acc);
                 }
             }
         }
@@ -326,12 +312,15 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols, groups = t->fine ? 2 : 1;
     const uint8_t *packed = (const uint8_t *)a->packed;
     const float *scale = (const float *)(packed + l.scale);
-    const float *sums = (const float *)(packed + (t->fine ? l.sum16 : l.sum32));
     const size_t ahead = PN_LANES * pn_tile_chunk_bytes(t);
-    pn_tile_planes *planes = (pn_tile_planes *)a->scratch;
-    uint8_t *stage = (uint8_t *)(planes + l.n256);
+    int32_t *start = (int32_t *)a->scratch;
+    const pn_tile_x x = {packed + l.q, packed + l.high, packed + l.low, packed + (t->fine ? l.sum16 : l.sum32), start};
+    uint8_t *stage = (uint8_t *)(start + l.n32 * 2);
 
-    pn_tile_prepare(t, packed, &l, planes);
+    for (size_t u = 0; u < l.n32; u++) {
+        const pn_tile_x y = pn_tile_x_at(t, &x, u);
+        pn_tile_start(t, &y, start + u * groups);
+    }
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
@@ -343,8 +332,9 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
             if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
-            pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, planes + c,
-                                          sums + c * 8 * groups, next ? next + c * ahead : 0, &s);
+            const pn_tile_x y = pn_tile_x_at(t, &x, c * 8);
+            pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, &y,
+                                          next ? next + c * ahead : 0, &s);
             total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
         }
         if (n == PN_LANES) {
