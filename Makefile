@@ -9,7 +9,7 @@
 #   BUILD=dir                      results go there, whatever the flags
 #   FILTER=text                    `make test`: only tests whose name contains it
 #   BENCH=1                        `make checkasm`: time the kernels too
-#   PANTHEON_CPU=c|avx2|avx512     lower the kernel level of what is run
+#   PANTHEON_CPU=c|avx2|avx512|amx  lower the kernel level of what is run
 #
 # A folder can say what its own files need in FOLDER/flags.mk, where FILE is a
 # source without `.c`:  CFLAGS_FILE  LDFLAGS_FILE  LIBS_FILE  and LIBS_NAME for a plugin.
@@ -93,16 +93,18 @@ KIND_tests-fuzz     := $(KIND_tests-unit)
 KIND_tests-plugins  := -fPIC -fvisibility=hidden -Icore/include -Wno-conversion
 
 # Instruction sets by file name suffix; a suffix that the target lacks leaves the file out.
-ISAS := avx2 avx512 neon
+ISAS := avx2 avx512 amx neon
 ifneq ($(filter x86_64 amd64,$(ARCH)),)
 ARCH_DEFS   := -DPN_HAVE_X86=1
-HAVE_ISAS   := avx2 avx512
+HAVE_ISAS   := avx2 avx512 amx
 ISA_avx2    := -mavx2 -mfma -mf16c
 ISA_avx512  := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
+ISA_amx     := $(ISA_avx512) -mamx-tile -mamx-int8
 # Full debug information doubles what it costs to compile a kernel's unrolled loops; lines are enough.
 ifeq ($(filter-out 0,$(DEBUG)),)
 ISA_avx2    += -g1
 ISA_avx512  += -g1
+ISA_amx     += -g1
 endif
 else ifneq ($(filter aarch64 arm64,$(ARCH)),)
 ARCH_DEFS   := -DPN_HAVE_NEON=1

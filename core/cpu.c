@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -37,10 +39,23 @@ uint64_t pn_cpu_decode(const pn_cpuid *r)
         f |= PN_CPU_AVX512_BF16;
     if (BIT(r->l7_edx, 23))
         f |= PN_CPU_AVX512_FP16;
+    /* Tiles and their 8-bit products; XCR0: 17 = configuration, 18 = data. */
+    if (BIT(r->l7_edx, 24) && BIT(r->l7_edx, 25) && (r->xcr0 & 0x60000) == 0x60000 && r->tiles_granted)
+        f |= PN_CPU_AMX_INT8;
     return f;
 }
 
 #if defined(__x86_64__) || defined(__i386__)
+/* Linux keeps tile registers from a process until it asks: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). */
+static int ask_for_tiles(void)
+{
+#ifdef SYS_arch_prctl
+    return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+    return 0;
+#endif
+}
+
 uint64_t pn_cpu_detect(void)
 {
     pn_cpuid r = {0};
@@ -57,11 +72,12 @@ uint64_t pn_cpu_detect(void)
     if (__get_cpuid_count(7, 0, &r.l7_max, &r.l7_ebx, &r.l7_ecx, &r.l7_edx) && r.l7_max >= 1 &&
         __get_cpuid_count(7, 1, &a, &b, &c, &d))
         r.l7_1_eax = a;
+    r.tiles_granted = BIT(r.l7_edx, 24) && (r.xcr0 & 0x60000) == 0x60000 && ask_for_tiles();
     return pn_cpu_decode(&r);
 }
 
 static const struct { const char *name; uint64_t mask; } levels[] = {
-    { "c", 0 }, { "avx2", PN_LEVEL_AVX2 }, { "avx512", UINT64_MAX },
+    { "c", 0 }, { "avx2", PN_LEVEL_AVX2 }, { "avx512", ~PN_CPU_AMX_INT8 }, { "amx", UINT64_MAX },
 };
 #elif defined(__aarch64__)
 uint64_t pn_cpu_detect(void)
@@ -113,6 +129,7 @@ static const struct { uint64_t bit; const char *name; } names[] = {
     { PN_CPU_AVX2, "avx2" }, { PN_CPU_FMA, "fma" }, { PN_CPU_F16C, "f16c" }, { PN_CPU_AVX512, "avx512" },
     { PN_CPU_AVX512_VNNI, "avx512_vnni" }, { PN_CPU_AVX512_VBMI, "avx512_vbmi" },
     { PN_CPU_AVX512_BF16, "avx512_bf16" }, { PN_CPU_AVX_VNNI, "avx_vnni" }, { PN_CPU_AVX512_FP16, "avx512_fp16" },
+    { PN_CPU_AMX_INT8, "amx_int8" },
     { PN_CPU_NEON, "neon" }, { PN_CPU_DOTPROD, "dotprod" }, { PN_CPU_I8MM, "i8mm" }, { PN_CPU_FP16, "fp16" },
     { PN_CPU_SVE, "sve" },
 };

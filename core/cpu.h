@@ -11,6 +11,7 @@ typedef struct pn_cpuid {
     uint32_t l7_ebx, l7_ecx, l7_edx, l7_max; /* leaf 7.0; l7_max = eax */
     uint32_t l7_1_eax;          /* leaf 7.1 */
     uint64_t xcr0;              /* 0 unless OSXSAVE */
+    int tiles_granted;          /* the system lets this process use tile registers */
 } pn_cpuid;
 
 /* PN_CPU_* bits of an x86 processor: the instruction and the register state that it needs. */

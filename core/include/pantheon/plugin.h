@@ -62,6 +62,7 @@ typedef struct pn_writer pn_writer; /* opaque: a model file being written */
 #define PN_CPU_AVX512_BF16 (UINT64_C(1) << 6)
 #define PN_CPU_AVX_VNNI (UINT64_C(1) << 7)
 #define PN_CPU_AVX512_FP16 (UINT64_C(1) << 8)
+#define PN_CPU_AMX_INT8 (UINT64_C(1) << 9) /* with tiles, which the system has granted this process */
 #define PN_CPU_NEON (UINT64_C(1) << 32)
 #define PN_CPU_DOTPROD (UINT64_C(1) << 33)
 #define PN_CPU_I8MM (UINT64_C(1) << 34)
@@ -71,6 +72,7 @@ typedef struct pn_writer pn_writer; /* opaque: a model file being written */
 /* What the files *_avx2.c and *_avx512.c are compiled for. */
 #define PN_LEVEL_AVX2 (PN_CPU_AVX2 | PN_CPU_FMA | PN_CPU_F16C)
 #define PN_LEVEL_AVX512 (PN_LEVEL_AVX2 | PN_CPU_AVX512 | PN_CPU_AVX512_VNNI)
+#define PN_LEVEL_AMX (PN_LEVEL_AVX512 | PN_CPU_AMX_INT8)
 
 /* ---- roles ------------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* What a kernel of each level is worth: the highest that runs here wins. A rival that means to win takes more. */
-enum { PN_SCORE_C = 100, PN_SCORE_AVX2 = 200, PN_SCORE_AVX512 = 300, PN_SCORE_NEON = 200 };
+enum { PN_SCORE_C = 100, PN_SCORE_AVX2 = 200, PN_SCORE_AVX512 = 300, PN_SCORE_AMX = 400, PN_SCORE_NEON = 200 };
 
 /* One pn_kernel: TYPE.PACKING.LEVEL, for the CPU features, preferring `tile` rows at a time. */
 #define PN_KERNEL(type, pack, level, worth, features, tile, scratch, body)                                             \
