@@ -71,9 +71,10 @@ double pn_measure_read(const void *data, size_t bytes, int threads, int repeats)
 static pn_measure_loop find_loop(pn_arithmetic kind, uint64_t cpu)
 {
 #ifdef PN_HAVE_X86
-    static const pn_measure_loops *const levels[] = {&pn_measure_avx512, &pn_measure_avx2};
+    static const pn_measure_loops *const levels[] = {&pn_measure_amx, &pn_measure_avx512, &pn_measure_avx2};
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-        if ((uint32_t)kind <= PN_ARITHMETIC_F32 && (cpu & levels[i]->features) == levels[i]->features)
+        if ((uint32_t)kind <= PN_ARITHMETIC_F32 && (cpu & levels[i]->features) == levels[i]->features &&
+            levels[i]->loop[kind])
             return levels[i]->loop[kind];
 #endif
     (void)kind;

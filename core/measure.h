@@ -14,7 +14,7 @@ typedef struct pn_measure_loops {
 } pn_measure_loops;
 
 #ifdef PN_HAVE_X86
-extern const pn_measure_loops pn_measure_avx2, pn_measure_avx512;
+extern const pn_measure_loops pn_measure_avx2, pn_measure_avx512, pn_measure_amx;
 #endif
 
 #endif

@@ -89,9 +89,10 @@ def headers():
 X86 = os.uname().machine in ("x86_64", "amd64")
 ISA = {"_avx2.h": ["-mavx2", "-mfma", "-mf16c"],
        "_avx512.h": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"]}
+ISA["_amx.h"] = ISA["_avx512.h"] + ["-mamx-tile", "-mamx-int8"]
 
 # Tile loops are written over the vectors of whichever of these is included before them.
-VECTORS = ["pantheon/kit/simd_avx2.h", "pantheon/kit/simd_avx512.h"]
+VECTORS = ["pantheon/kit/simd_avx2.h", "pantheon/kit/simd_avx512.h", "pantheon/kit/tile_amx.h"]
 TILES = ["pantheon/kit/%s.h" % name for name in ("tile_f32", "tile_i16", "tile_i8", "tile_rows", "unpack")]
 
 

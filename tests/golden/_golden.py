@@ -35,7 +35,7 @@ def finish():
 def levels():
     """The kernel levels of this machine, lowest first; says which are missing. PANTHEON_CPU lowers them further."""
     limit = os.environ.get('PANTHEON_CPU')
-    names = ['c', 'avx2', 'avx512']
+    names = ['c', 'avx2', 'avx512', 'amx']
     if os.uname().machine not in ('x86_64', 'amd64'):
         return ['c']
     if limit in names:
@@ -46,7 +46,8 @@ def levels():
             if line.startswith('flags'):
                 flags |= set(line.split())
     needs = {'c': set(), 'avx2': {'avx2', 'fma', 'f16c'},
-             'avx512': {'avx512f', 'avx512bw', 'avx512dq', 'avx512vl', 'avx512_vnni'}}
+             'avx512': {'avx512f', 'avx512bw', 'avx512dq', 'avx512vl', 'avx512_vnni'},
+             'amx': {'avx512_vnni', 'amx_tile', 'amx_int8'}}
     for n in names:
         if not needs[n] <= flags:
             skip(f'level {n}', 'this processor lacks ' + ' '.join(sorted(needs[n] - flags)))

@@ -13,6 +13,7 @@
 #define AVX512_EBX (BIT(16) | BIT(17) | BIT(30) | BIT(31))
 #define YMM 0x07u
 #define ZMM 0xe7u
+#define TILES 0x60000u
 
 /* A server core with everything. */
 static const pn_cpuid full = {
@@ -21,12 +22,14 @@ static const pn_cpuid full = {
     .l7_max = 2,
     .l7_ebx = BIT(5) | AVX512_EBX,
     .l7_ecx = BIT(1) | BIT(11),
-    .l7_edx = BIT(23),
+    .l7_edx = BIT(23) | BIT(24) | BIT(25),
     .l7_1_eax = BIT(4) | BIT(5),
-    .xcr0 = ZMM,
+    .xcr0 = ZMM | TILES,
+    .tiles_granted = 1,
 };
 
-#define ALL_X86 (PN_LEVEL_AVX512 | PN_CPU_AVX512_VBMI | PN_CPU_AVX512_BF16 | PN_CPU_AVX_VNNI | PN_CPU_AVX512_FP16)
+#define NO_TILES (PN_LEVEL_AVX512 | PN_CPU_AVX512_VBMI | PN_CPU_AVX512_BF16 | PN_CPU_AVX_VNNI | PN_CPU_AVX512_FP16)
+#define ALL_X86 (NO_TILES | PN_CPU_AMX_INT8)
 
 static void a_full_core(void **state)
 {
@@ -42,7 +45,9 @@ static void state_of_the_system(void **state)
         { 0x00, 0 }, { 0x01, 0 }, { 0x03, 0 }, { 0x05, 0 },
         { YMM, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI },
         { YMM | 0x20, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI }, { YMM | 0x60, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI },
-        { YMM | 0xc0, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI }, { ZMM, ALL_X86 }, { 0xe1, 0 },
+        { YMM | 0xc0, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI }, { ZMM, NO_TILES }, { 0xe1, 0 },
+        { ZMM | 0x20000, NO_TILES }, { ZMM | 0x40000, NO_TILES }, { ZMM | TILES, ALL_X86 },
+        { YMM | TILES, PN_LEVEL_AVX2 | PN_CPU_AVX_VNNI },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pn_cpuid r = full;
@@ -86,6 +91,14 @@ static void each_instruction_set(void **state)
     r = full;
     r.l7_edx &= ~BIT(23);
     assert_true(pn_cpu_decode(&r) == (ALL_X86 & ~PN_CPU_AVX512_FP16));
+    for (unsigned bit = 24; bit <= 25; bit++) { /* tiles, and their products: one alone is not enough */
+        r = full;
+        r.l7_edx &= ~BIT(bit);
+        assert_true(pn_cpu_decode(&r) == NO_TILES);
+    }
+    r = full;
+    r.tiles_granted = 0;        /* the system would end the process */
+    assert_true(pn_cpu_decode(&r) == NO_TILES);
     r = full;
     r.l7_max = 0;               /* no leaf 7.1: what its register held is nothing */
     assert_true(pn_cpu_decode(&r) == (ALL_X86 & ~(PN_CPU_AVX512_BF16 | PN_CPU_AVX_VNNI)));
@@ -126,6 +139,8 @@ static void levels(void **state)
     assert_int_equal(pn_cpu_lower(ALL_X86, "avx2", &f, &err), PN_OK);
     assert_true(f == PN_LEVEL_AVX2);
     assert_int_equal(pn_cpu_lower(ALL_X86, "avx512", &f, &err), PN_OK);
+    assert_true(f == NO_TILES);
+    assert_int_equal(pn_cpu_lower(ALL_X86, "amx", &f, &err), PN_OK);
     assert_true(f == ALL_X86);
     assert_int_equal(pn_cpu_lower(PN_LEVEL_AVX2, "avx512", &f, &err), PN_OK);
     assert_true(f == PN_LEVEL_AVX2);        /* it lowers, never raises */
