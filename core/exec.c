@@ -331,16 +331,19 @@ static const void *first_data(const pn_exec *ex, uint32_t thread, uint32_t team)
     return NULL;
 }
 
-/* Pieces are claimed one ahead, so that a kernel can ask for the next while it computes. */
+/* With one column, what comes behind a long piece is claimed before, so that a kernel can ask for it while it computes;
+ * behind a short one it is not, as another thread may be free sooner. */
 static void run_row_phase(pn_exec *ex, const pn_phase *ph, size_t units, size_t columns, uint32_t thread, uint32_t team,
                           void *scratch)
 {
     size_t begin, end, next_begin = 0, next_end = 0;
     int more = pn_work_claim_rows(&ex->work, units, thread, team, &begin, &end);
     while (more) {
-        more = pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
-        row_units(ex, ph, begin, end, columns,
-                  more ? unit_data(ex, ph, next_begin) : first_data(ex, thread, team), scratch);
+        const int early = columns == 1 && end - begin > 1;
+        more = early && pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
+        row_units(ex, ph, begin, end, columns, more ? unit_data(ex, ph, next_begin) : first_data(ex, thread, team),
+                  scratch);
+        if (!early) more = pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
         begin = next_begin;
         end = next_end;
     }

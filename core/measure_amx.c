@@ -1,5 +1,5 @@
-/* Multiply-adds in tile registers: whole tiles of 16 by 16 by 64. Those of 16 bits take two products, of high and of low
- * bytes. Floats are left to AVX-512. */
+/* Multiply-adds in tile registers: whole tiles of 16 by 16 by 64. Those of 16 bits take two products, of high and of
+ * low bytes. Floats are left to AVX-512. */
 #include <pantheon/kit/tile_amx.h>
 
 #include "measure.h"
@@ -12,7 +12,7 @@ static void configure(void)
         c.rows[i] = 16;
         c.row_bytes[i] = 64;
     }
-    __asm__ volatile("ldtilecfg %0" : : "m"(c));
+    pn_amx_load_config(&c);
 }
 
 #define PRODUCTS(op)                                                                                                   \

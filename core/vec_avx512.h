@@ -122,8 +122,8 @@ VEC uint32_t b_first(vbits x)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(q, _mm_shuffle_epi32(q, 0xb1)));
 }
 
-/* 16 floats times `factor` to whole numbers (even on ties) in the order of kit/pack.h, and as high and low bytes in their
- * own order; returns their sum. */
+/* 16 floats times `factor` to whole numbers (even on ties) in the order of kit/pack.h, and as high and low bytes in
+ * their own order; returns their sum. */
 VEC int32_t v_quantize16(const float *x, float factor, int16_t *q, int8_t *high, uint8_t *low)
 {
     __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), _mm512_set1_ps(factor)));

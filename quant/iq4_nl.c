@@ -86,11 +86,11 @@ static const pn_kernel iq4_nl_kernels[] = {
     PN_KERNEL(iq4_nl, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_iq4_nl_scratch_avx2, pn_iq4_nl_fast_avx2),
     PN_KERNEL(iq4_nl, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_nl_scratch_avx512,
               pn_iq4_nl_matmul_avx512),
-    PN_KERNEL(iq4_nl, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_iq4_nl_scratch_amx,
+    PN_KERNEL(iq4_nl, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_iq4_nl_scratch_avx512,
               pn_iq4_nl_matmul_amx),
     PN_KERNEL(iq4_nl, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_iq4_nl_scratch_avx512,
               pn_iq4_nl_fast_avx512),
-    PN_KERNEL(iq4_nl, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_iq4_nl_scratch_amx,
+    PN_KERNEL(iq4_nl, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_iq4_nl_scratch_avx512,
               pn_iq4_nl_fast_amx),
 #endif
 };

@@ -22,7 +22,6 @@ _Static_assert(sizeof(pn_iq4_nl_block) == 18, "published size of a iq4_nl block"
 
 size_t pn_iq4_nl_scratch_avx2(size_t cols, size_t columns);
 size_t pn_iq4_nl_scratch_avx512(size_t cols, size_t columns);
-size_t pn_iq4_nl_scratch_amx(size_t cols, size_t columns);
 pn_status pn_iq4_nl_matmul_avx2(const pn_matmul_args *args);
 pn_status pn_iq4_nl_matmul_avx512(const pn_matmul_args *args);
 pn_status pn_iq4_nl_matmul_amx(const pn_matmul_args *args);

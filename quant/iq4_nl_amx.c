@@ -2,11 +2,6 @@
 #include <pantheon/kit/tile_amx.h>
 #include "iq4_nl_simd.h"
 
-size_t pn_iq4_nl_scratch_amx(size_t cols, size_t columns)
-{
-    return pn_amx_scratch_bytes(&iq4_nl_tile, cols, columns);
-}
-
 pn_status pn_iq4_nl_matmul_amx(const pn_matmul_args *args)
 {
     return pn_amx_i16_matmul(args, &iq4_nl_tile, pn_iq4_nl_matmul_avx512);

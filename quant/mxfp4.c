@@ -103,10 +103,10 @@ static const pn_kernel mxfp4_kernels[] = {
     PN_KERNEL(mxfp4, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_mxfp4_scratch_avx2, pn_mxfp4_fast_avx2),
     PN_KERNEL(mxfp4, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_mxfp4_scratch_avx512,
               pn_mxfp4_matmul_avx512),
-    PN_KERNEL(mxfp4, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_mxfp4_scratch_amx,
+    PN_KERNEL(mxfp4, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_mxfp4_scratch_avx512,
               pn_mxfp4_matmul_amx),
     PN_KERNEL(mxfp4, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_mxfp4_scratch_avx512, pn_mxfp4_fast_avx512),
-    PN_KERNEL(mxfp4, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_mxfp4_scratch_amx, pn_mxfp4_fast_amx),
+    PN_KERNEL(mxfp4, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_mxfp4_scratch_avx512, pn_mxfp4_fast_amx),
 #endif
 };
 

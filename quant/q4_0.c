@@ -88,9 +88,9 @@ static const pn_kernel q4_0_kernels[] = {
     PN_KERNEL(q4_0, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q4_0_scratch_avx2, pn_q4_0_matmul_avx2),
     PN_KERNEL(q4_0, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q4_0_scratch_avx2, pn_q4_0_fast_avx2),
     PN_KERNEL(q4_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q4_0_scratch_avx512, pn_q4_0_matmul_avx512),
-    PN_KERNEL(q4_0, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q4_0_scratch_amx, pn_q4_0_matmul_amx),
+    PN_KERNEL(q4_0, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q4_0_scratch_avx512, pn_q4_0_matmul_amx),
     PN_KERNEL(q4_0, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q4_0_scratch_avx512, pn_q4_0_fast_avx512),
-    PN_KERNEL(q4_0, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q4_0_scratch_amx, pn_q4_0_fast_amx),
+    PN_KERNEL(q4_0, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q4_0_scratch_avx512, pn_q4_0_fast_amx),
 #endif
 };
 

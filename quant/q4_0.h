@@ -20,7 +20,6 @@ _Static_assert(sizeof(pn_q4_0_block) == 18, "published size of a q4_0 block");
 
 size_t pn_q4_0_scratch_avx2(size_t cols, size_t columns);
 size_t pn_q4_0_scratch_avx512(size_t cols, size_t columns);
-size_t pn_q4_0_scratch_amx(size_t cols, size_t columns);
 pn_status pn_q4_0_matmul_avx2(const pn_matmul_args *args);
 pn_status pn_q4_0_matmul_avx512(const pn_matmul_args *args);
 pn_status pn_q4_0_matmul_amx(const pn_matmul_args *args);

@@ -22,7 +22,6 @@ _Static_assert(sizeof(pn_q4_k_block) == 144, "published size of a q4_k block");
 
 size_t pn_q4_k_scratch_avx2(size_t cols, size_t columns);
 size_t pn_q4_k_scratch_avx512(size_t cols, size_t columns);
-size_t pn_q4_k_scratch_amx(size_t cols, size_t columns);
 pn_status pn_q4_k_matmul_avx2(const pn_matmul_args *args);
 pn_status pn_q4_k_matmul_avx512(const pn_matmul_args *args);
 pn_status pn_q4_k_matmul_amx(const pn_matmul_args *args);

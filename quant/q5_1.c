@@ -113,9 +113,9 @@ static const pn_kernel q5_1_kernels[] = {
     PN_KERNEL(q5_1, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q5_1_scratch_avx2, pn_q5_1_matmul_avx2),
     PN_KERNEL(q5_1, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q5_1_scratch_avx2, pn_q5_1_fast_avx2),
     PN_KERNEL(q5_1, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q5_1_scratch_avx512, pn_q5_1_matmul_avx512),
-    PN_KERNEL(q5_1, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q5_1_scratch_amx, pn_q5_1_matmul_amx),
+    PN_KERNEL(q5_1, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q5_1_scratch_avx512, pn_q5_1_matmul_amx),
     PN_KERNEL(q5_1, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q5_1_scratch_avx512, pn_q5_1_fast_avx512),
-    PN_KERNEL(q5_1, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q5_1_scratch_amx, pn_q5_1_fast_amx),
+    PN_KERNEL(q5_1, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q5_1_scratch_avx512, pn_q5_1_fast_amx),
 #endif
 };
 

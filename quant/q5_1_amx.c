@@ -2,11 +2,6 @@
 #include <pantheon/kit/tile_amx.h>
 #include "q5_1_simd.h"
 
-size_t pn_q5_1_scratch_amx(size_t cols, size_t columns)
-{
-    return pn_amx_scratch_bytes(&q5_1_tile, cols, columns);
-}
-
 pn_status pn_q5_1_matmul_amx(const pn_matmul_args *args)
 {
     return pn_amx_i16_matmul(args, &q5_1_tile, pn_q5_1_matmul_avx512);

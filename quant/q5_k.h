@@ -24,7 +24,6 @@ _Static_assert(sizeof(pn_q5_k_block) == 176, "published size of a q5_k block");
 
 size_t pn_q5_k_scratch_avx2(size_t cols, size_t columns);
 size_t pn_q5_k_scratch_avx512(size_t cols, size_t columns);
-size_t pn_q5_k_scratch_amx(size_t cols, size_t columns);
 pn_status pn_q5_k_matmul_avx2(const pn_matmul_args *args);
 pn_status pn_q5_k_matmul_avx512(const pn_matmul_args *args);
 pn_status pn_q5_k_matmul_amx(const pn_matmul_args *args);

@@ -87,9 +87,9 @@ static const pn_kernel q8_k_kernels[] = {
     PN_KERNEL(q8_k, i16, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q8_k_scratch_avx2, pn_q8_k_matmul_avx2),
     PN_KERNEL(q8_k, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_q8_k_scratch_avx2, pn_q8_k_fast_avx2),
     PN_KERNEL(q8_k, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_k_scratch_avx512, pn_q8_k_matmul_avx512),
-    PN_KERNEL(q8_k, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q8_k_scratch_amx, pn_q8_k_matmul_amx),
+    PN_KERNEL(q8_k, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q8_k_scratch_avx512, pn_q8_k_matmul_amx),
     PN_KERNEL(q8_k, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_q8_k_scratch_avx512, pn_q8_k_fast_avx512),
-    PN_KERNEL(q8_k, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q8_k_scratch_amx, pn_q8_k_fast_amx),
+    PN_KERNEL(q8_k, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_q8_k_scratch_avx512, pn_q8_k_fast_amx),
 #endif
 };
 

@@ -110,10 +110,10 @@ static const pn_kernel tq1_0_kernels[] = {
     PN_KERNEL(tq1_0, i8, avx2, PN_SCORE_AVX2, PN_LEVEL_AVX2, 16, pn_tq1_0_scratch_avx2, pn_tq1_0_fast_avx2),
     PN_KERNEL(tq1_0, i16, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_tq1_0_scratch_avx512,
               pn_tq1_0_matmul_avx512),
-    PN_KERNEL(tq1_0, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_tq1_0_scratch_amx,
+    PN_KERNEL(tq1_0, i16, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_tq1_0_scratch_avx512,
               pn_tq1_0_matmul_amx),
     PN_KERNEL(tq1_0, i8, avx512, PN_SCORE_AVX512, PN_LEVEL_AVX512, 32, pn_tq1_0_scratch_avx512, pn_tq1_0_fast_avx512),
-    PN_KERNEL(tq1_0, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_tq1_0_scratch_amx, pn_tq1_0_fast_amx),
+    PN_KERNEL(tq1_0, i8, amx, PN_SCORE_AMX, PN_LEVEL_AMX, 32, pn_tq1_0_scratch_avx512, pn_tq1_0_fast_amx),
 #endif
 };
 

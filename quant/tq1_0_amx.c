@@ -2,11 +2,6 @@
 #include <pantheon/kit/tile_amx.h>
 #include "tq1_0_simd.h"
 
-size_t pn_tq1_0_scratch_amx(size_t cols, size_t columns)
-{
-    return pn_amx_scratch_bytes(&tq1_0_tile, cols, columns);
-}
-
 pn_status pn_tq1_0_matmul_amx(const pn_matmul_args *args)
 {
     return pn_amx_i16_matmul(args, &tq1_0_tile, pn_tq1_0_matmul_avx512);

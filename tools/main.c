@@ -32,8 +32,8 @@ static void print_help(void)
     printf("\n'pantheon COMMAND --help' explains a command. -h, --help and --version work without one.\n"
            "Results go to standard output, everything else to standard error.\n"
            "Exit status: 0 success, 1 failure, 2 usage, 130 stopped by Ctrl-C.\n"
-           "Environment: PANTHEON_CPU=c|avx2|avx512 lowers the kernels' level; PANTHEON_PLUGIN_PATH names folders of\n"
-           "plugins, separated by colons.\n");
+           "Environment: PANTHEON_CPU=c|avx2|avx512|amx lowers the kernels' level; PANTHEON_PLUGIN_PATH names folders\n"
+           "of plugins, separated by colons.\n");
 }
 
 static int unknown(const char *name)

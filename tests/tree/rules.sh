@@ -59,7 +59,7 @@ else
     # Wide registers show an object that was compiled for more than the baseline.
     if [ "$(uname -m)" = x86_64 ]; then
         check "only files for an instruction set use it" "$(find "$PN_BUILD/obj" -name '*.o' \
-            ! -name '*_avx2.o' ! -name '*_avx512.o' | while read -r o; do
+            ! -name '*_avx2.o' ! -name '*_avx512.o' ! -name '*_amx.o' | while read -r o; do
             objdump -d --no-show-raw-insn "$o" 2>/dev/null | grep -qE '%[yz]mm[0-9]' && echo "$o"
         done)"
     fi

@@ -22,7 +22,9 @@ _Static_assert(offsetof(pn_host, alloc) == 16 && offsetof(pn_host, register_quan
                "host table");
 _Static_assert(offsetof(pn_quant, dequantize) == 40 && offsetof(pn_quant, side_suffixes) == 80, "pn_quant");
 _Static_assert(offsetof(pn_kernel, matmul) == 56 && offsetof(pn_kernel, accepts) == 64, "pn_kernel");
-_Static_assert(offsetof(pn_matmul_args, packed) == 32 && sizeof(pn_matmul_args) == 88, "pn_matmul_args");
+_Static_assert(offsetof(pn_matmul_args, packed) == 32 && offsetof(pn_matmul_args, ahead) == 88 &&
+                   sizeof(pn_matmul_args) == 96,
+               "pn_matmul_args");
 _Static_assert(sizeof(pn_qweight) == 80 && sizeof(pn_tensor) == 128 && sizeof(pn_value) == 32,
                "weights, tensors, values");
 #endif

@@ -1,9 +1,10 @@
 /* Plans of odd shapes, executed: attention layers of differing sizes (more heads per kv head than a tile holds, odd
  * head sizes, window, softcap), operations of plugins on selected tokens, against doubles; random walks over sequences
- * against fresh evaluations, bit for bit; shifts of keys that a rope did not make alone. */
+ * against fresh evaluations, bit for bit; shifts of keys that a rope did not make alone; how rows are shared out. */
 #include "fixture.h"
 
 #include "model.h"
+#include "team.h"
 
 #include <math.h>
 
@@ -513,6 +514,40 @@ static void options_are_started(void **state)
     free_model(m);
 }
 
+/* ---- sharing out rows -------------------------------------------------------------------------------------------- */
+
+/* Whoever comes when, each unit is claimed once; a thread's first piece is where pn_work_first says. */
+static void claim_rows(void **state)
+{
+    static const uint32_t teams[] = {1, 2, 3, 7, 64, 65};
+    static const size_t totals[] = {0, 1, 2, 3, 13, 64, 127, 128, 129, 1000};
+    (void)state;
+    srand(7);
+    for (size_t i = 0; i < sizeof teams / sizeof *teams; i++)
+        for (size_t j = 0; j < sizeof totals / sizeof *totals; j++) {
+            const uint32_t team = teams[i];
+            uint8_t seen[1000] = {0};
+            size_t begin, end, left = team;
+            pn_work w;
+            pn_work_reset(&w);
+            while (left) {
+                const uint32_t thread = (uint32_t)rand() % team;
+                if (!pn_work_claim_rows(&w, totals[j], thread, team, &begin, &end)) {
+                    left--;
+                    continue;
+                }
+                assert_true(begin < end && end <= totals[j]);
+                for (size_t u = begin; u < end; u++) assert_int_equal(seen[u]++, 0);
+            }
+            for (size_t u = 0; u < totals[j]; u++) assert_int_equal(seen[u], 1);
+            const size_t own = pn_work_first(totals[j], team);
+            if (!own) continue;
+            pn_work_reset(&w);
+            assert_true(pn_work_claim_rows(&w, totals[j], team - 1, team, &begin, &end));
+            assert_true(begin == (team - 1) * own && end == team * own);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +557,7 @@ int main(void)
         cmocka_unit_test(custom_operations_on_selected_tokens),
         cmocka_unit_test(newer_words_are_refused),
         cmocka_unit_test(options_are_started),
+        cmocka_unit_test(claim_rows),
     };
     return cmocka_run_group_tests(tests, open_file, close_file);
 }

@@ -336,6 +336,7 @@ static void check_packed(const pn_ops *ops, const float *x, size_t cols)
             sum[k / 16] += q[b * 32 + k];
             if (b * 32 + k >= cols)
                 assert_int_equal(q[pn_i16_place(b * 32 + k)], 0);
+            assert_int_equal(256 * (int8_t)p[l.high + b * 32 + k] + p[l.low + b * 32 + k], q[pn_i16_place(b * 32 + k)]);
         }
         assert_true(sum16[2 * b] == (float)sum[0] && sum16[2 * b + 1] == (float)sum[1]);
         assert_true(sum32[b] == (float)(sum[0] + sum[1]));
@@ -344,6 +345,8 @@ static void check_packed(const pn_ops *ops, const float *x, size_t cols)
     memset(used + l.sum32, 1, l.n32 * 4);
     memset(used + l.sum16, 1, l.n32 * 8);
     memset(used + l.q, 1, l.n32 * 64);
+    memset(used + l.high, 1, l.n32 * 32);
+    memset(used + l.low, 1, l.n32 * 32);
     for (size_t i = 0; i < l.bytes; i++)
         if (!used[i])
             assert_int_equal(p[i], 0);

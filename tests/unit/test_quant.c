@@ -227,8 +227,9 @@ static void test_kernels(void **state)
         for (size_t fast = 0; fast <= of_integers; fast++) {
             assert_true(n[fast] >= 1 && levels[fast][0] == 0);
 #ifdef PN_HAVE_X86
-            assert_int_equal(n[fast], 3);
+            assert_int_equal(n[fast], of_integers ? 4 : 3);
             assert_true(levels[fast][1] == PN_LEVEL_AVX2 && levels[fast][2] == PN_LEVEL_AVX512);
+            assert_true(!of_integers || levels[fast][3] == PN_LEVEL_AMX);
 #endif
         }
         assert_true(of_integers || n[1] == 0);

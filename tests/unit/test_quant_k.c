@@ -241,7 +241,8 @@ static void test_q8_k(void **state)
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
-/* Each type has a kernel in C, and one for each level of vectors; their scratch is bounded, however long the row. */
+/* Each type has a kernel in C, and one for each level of vectors, AMX only with scales of 32 elements and more; their
+ * scratch is bounded, however long the row. */
 static void test_kernels(void **state)
 {
     (void)state;
@@ -259,7 +260,7 @@ static void test_kernels(void **state)
         }
         assert_int_equal(n - vectors, 1);
 #ifdef PN_HAVE_X86
-        assert_int_equal(vectors, 2);
+        assert_int_equal(vectors, strchr("236", names[t][1]) ? 2 : 3);
 #endif
     }
 }

@@ -69,7 +69,7 @@ typedef struct pn_writer pn_writer; /* opaque: a model file being written */
 #define PN_CPU_FP16 (UINT64_C(1) << 35)
 #define PN_CPU_SVE (UINT64_C(1) << 36)
 
-/* What the files *_avx2.c and *_avx512.c are compiled for. */
+/* What the files *_avx2.c, *_avx512.c and *_amx.c are compiled for. */
 #define PN_LEVEL_AVX2 (PN_CPU_AVX2 | PN_CPU_FMA | PN_CPU_F16C)
 #define PN_LEVEL_AVX512 (PN_LEVEL_AVX2 | PN_CPU_AVX512 | PN_CPU_AVX512_VNNI)
 #define PN_LEVEL_AMX (PN_LEVEL_AVX512 | PN_CPU_AMX_INT8)
@@ -298,8 +298,8 @@ typedef struct pn_matmul_args {
     size_t out_stride; /* floats */
     void *scratch;     /* aligned to 64; pn_kernel.scratch_bytes(...) long; this thread's own */
     size_t scratch_bytes;
-    const void *ahead; /* what this thread will most likely read next, to ask for with prefetch instructions: nothing says
-                          that it can be read. NULL: nothing known */
+    const void *ahead; /* what this thread will most likely read next, to ask for with prefetch instructions alone, as
+                          it may lie anywhere. NULL: not known */
 } pn_matmul_args;
 
 /* A kernel for one (quantization type, packing, CPU features) triple. Registered by pn_host_register_kernel, also for

@@ -128,7 +128,7 @@ PN_INLINE pn_vi pn_v_dot16(pn_vi acc, pn_vi a, pn_vi b)
 }
 
 /* Products of unsigned bytes of u and signed bytes of s, added in pairs to 16-bit lanes. Those saturate: see who calls
- * (tile_i8.h). */
+ * (tile_i8.h, tile_i16.h). */
 PN_INLINE pn_vi pn_v_pairs8(pn_vi u, pn_vi s)
 {
     return _mm256_maddubs_epi16(u, s);

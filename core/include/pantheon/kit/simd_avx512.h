@@ -159,15 +159,6 @@ PN_INLINE void pn_v_store_f(float *p, pn_vf a)
     _mm512_store_ps(p, a);
 }
 /* Any alignment. */
-PN_INLINE pn_vi pn_v_loadu(const void *p)
-{
-    return _mm512_loadu_si512(p);
-}
-PN_INLINE pn_vi pn_v_two_halves(const void *p, const void *q)
-{
-    const __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i_u *)p));
-    return _mm512_inserti64x4(v, _mm256_loadu_si256((const __m256i_u *)q), 1);
-}
 PN_INLINE pn_vf pn_v_loadu_f(const void *p)
 {
     return _mm512_loadu_ps(p);
@@ -245,9 +236,9 @@ PN_INLINE __m512i pn_v_quarters(const uint8_t *p0, const uint8_t *p4, const uint
     return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p12), 3);
 }
 
-/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. The addresses of rows 4, 8 and
- * 12 are made anew each time, which the empty instruction enforces: gcc keeps sixteen otherwise, most of them in memory.
- */
+/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. The addresses of rows 4, 8
+ * and 12 are made anew each time, which the empty instruction enforces: gcc keeps sixteen otherwise, most of them in
+ * memory. */
 PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
 {
     const size_t s = rows.stride, s3 = 3 * s;
@@ -262,14 +253,6 @@ PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
     w[1] = _mm512_unpackhi_epi64(ab, cd);
     w[2] = _mm512_unpacklo_epi64(AB, CD);
     w[3] = _mm512_unpackhi_epi64(AB, CD);
-}
-
-/* The sums of the four 32-bit lanes of each quarter: of quarter q of s[i] as lane 4q + i. */
-PN_INLINE pn_vi pn_v_sum_quarters(const pn_vi s[4])
-{
-    const __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(s[0], s[1]), _mm512_unpackhi_epi32(s[0], s[1]));
-    const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2], s[3]), _mm512_unpackhi_epi32(s[2], s[3]));
-    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
 /* The first of these words alone; all 16 bytes are read. */

@@ -1,14 +1,14 @@
 /* Many columns on AMX (tiles and 8-bit integers), beside AVX-512 with VNNI: the loops of tile_i16.h and tile_i8.h with
  * products of 16 columns by 16 rows by 32 elements in one instruction. For the same types (pn_tile_type), and with the
  * same results to the bit: integer sums are exact in any order, and the float chains are those of the other loops. One
- * column is left to these.
+ * column and few are left to these.
  *
  *   A  activations as the packing has them     16 columns (rows of the tile, one packed column apart) x 32 bytes
  *   B  codes of the unpacked tile, signed      8 words of four elements x 16 rows of the weight
  *   C  integer sums                            16 columns x 16 rows of the weight
  *
- * Activations of 16 bits are two tiles, of high and of low bytes, and two products: sum = 256 * high + low. Not for types
- * with a scale for each 16 elements (fine): half the depth of each tile would be empty, and AVX-512 is faster.
+ * Activations of 16 bits are two tiles, of high and of low bytes, and two products: sum = 256 * high + low. Not for
+ * types with a scale for each 16 elements (fine): half the depth of each tile would be empty, and AVX-512 is faster.
  *
  * A kernel needs PN_LEVEL_AMX, which tells that the system has granted this process the tile registers. Tiles are
  * configured and released within a call.
@@ -19,16 +19,19 @@
 #include <pantheon/kit/simd_avx512.h>
 #include <pantheon/kit/tile_i8.h>
 
-/* Columns of a product. */
+/* Columns of a product; fewer than PN_AMX_LEAST are done faster without tiles. */
 #define PN_AMX_COLUMNS 16
+#define PN_AMX_LEAST 8
 
-/* Scratch; behind it lie float total[columns][PN_TILE_ROWS] and the staged rows. */
+/* Scratch, laid out as in tile_i16.h, whose pn_tile_scratch_bytes is enough. */
 typedef struct pn_amx_scratch {
     int32_t w[8 * 8][2][PN_LANES]; /* word of four signed codes, row group, row */
     float d[8][2][PN_LANES];
     float m[8][2][PN_LANES];
     int32_t sums[2][2][PN_AMX_COLUMNS][PN_LANES]; /* C in turns; of high, of low */
 } pn_amx_scratch;
+
+_Static_assert(sizeof(pn_amx_scratch) <= sizeof(pn_tile_scratch), "scratch of tile_i16.h is enough");
 
 /* What ldtilecfg loads (the processor's manual: palette 1). */
 typedef struct pn_amx_config {
@@ -38,8 +41,13 @@ typedef struct pn_amx_config {
 } pn_amx_config;
 _Static_assert(sizeof(pn_amx_config) == 64, "the tile configuration has 64 bytes");
 
-/* Tiles: 0 and 1 are A, 2 is B, 3 and 4 are C. As an instruction, because gcc 12 takes the intrinsic to read 8 bytes and
- * drops what was stored to the others. */
+/* As an instruction, because gcc 12 takes the intrinsic to read 8 bytes and drops what was stored to the others. */
+PN_INLINE void pn_amx_load_config(const pn_amx_config *c)
+{
+    __asm__ volatile("ldtilecfg %0" : : "m"(*c));
+}
+
+/* Tiles: 0 and 1 are A, 2 is B, 3 and 4 are C. */
 PN_INLINE void pn_amx_configure(size_t columns)
 {
     pn_amx_config c = {.palette = 1};
@@ -47,40 +55,19 @@ PN_INLINE void pn_amx_configure(size_t columns)
         c.rows[i] = (uint8_t)(i == 2 ? 8 : columns);
         c.row_bytes[i] = (uint16_t)(i < 2 ? 32 : 4 * PN_LANES);
     }
-    __asm__ volatile("ldtilecfg %0" : : "m"(c));
+    pn_amx_load_config(&c);
 }
 
-PN_INLINE size_t pn_amx_scratch_bytes(const pn_tile_type *t, size_t cols, size_t columns)
-{
-    const size_t one = pn_tile_scratch_bytes(t, cols, 1);
-    const size_t many =
-        sizeof(pn_amx_scratch) + columns * PN_TILE_ROWS * sizeof(float) + PN_TILE_ROWS * pn_tile_chunk_bytes(t) + 64;
-    return one > many ? one : many;
-}
-
-/* Unpack one group of PN_LANES rows by one chunk. */
-PN_INLINE void pn_amx_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_amx_scratch *s)
+/* As signed codes. */
+PN_INLINE void pn_amx_store(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group, int32_t (*w)[2][PN_LANES])
 {
     const pn_vi above = pn_v_set32((uint32_t)(-t->least & 255) * 0x01010101u);
-    for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf d[16], m[16];
-        pn_vi keep[PN_TILE_KEEP];
-        t->head(rows, offset, d, m, keep);
-        PN_UNROLL
-        for (size_t i = 0; i < t->block_units; i++) {
-            pn_v_store_f(s->d[u0 + i][group], d[i]);
-            if (t->minimum) pn_v_store_f(s->m[u0 + i][group], m[i]);
-        }
-        PN_UNROLL
-        for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[8 * 8];
-            t->bytes(rows, offset, u, keep, w);
-            PN_UNROLL
-            for (size_t i = 0; i < 8 * t->span; i++)
-                pn_v_store(s->w[(u0 + u) * 8 + i][group],
-                           pn_tile_biased(t) && t->least != 0 ? pn_v_sub8(w[i], above) : w[i]);
-        }
-    }
+    pn_v_store(w[word][group], pn_tile_biased(t) && t->least != 0 ? pn_v_sub8(bytes, above) : bytes);
+}
+
+PN_INLINE void pn_amx_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_amx_scratch *s)
+{
+    pn_tile_unpack_to(t, rows, units, group, s->d, s->m, s->w, pn_amx_store);
 }
 
 /* The activations of a tile of columns from some element on, and what belongs to it. */
@@ -96,6 +83,7 @@ typedef struct pn_amx_x {
 PN_INLINE void pn_amx_unit(const pn_amx_scratch *s, const pn_amx_x *x, size_t u, size_t group,
                            int32_t (*sums)[PN_AMX_COLUMNS][PN_LANES], const int i8)
 {
+    __asm__ volatile("" : : : "memory"); /* gcc 12 does not know that loads of tiles read memory */
     _tile_loadd(2, s->w[u * 8][group], sizeof s->w[0]);
     _tile_loadd(0, x->high + u * 32, x->stride);
     _tile_zero(3);
@@ -212,21 +200,21 @@ PN_INLINE void pn_amx_many_columns(const pn_matmul_args *a, const pn_tile_type *
     _tile_release();
 }
 
-/* Bodies of pn_kernel.matmul on "i16" and on "i8"; one column goes to `one`, the kernel of AVX-512. */
+/* Bodies of pn_kernel.matmul on "i16" and on "i8"; few columns go to `few`, the kernel of AVX-512. */
 PN_INLINE pn_status pn_amx_i16_matmul(const pn_matmul_args *a, const pn_tile_type *t,
-                                      pn_status (*one)(const pn_matmul_args *args))
+                                      pn_status (*few)(const pn_matmul_args *args))
 {
-    if (a->columns == 1) return one(a);
-    if (a->scratch_bytes < pn_amx_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
+    if (a->columns < PN_AMX_LEAST) return few(a);
+    if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
     pn_amx_many_columns(a, t, 0);
     return PN_OK;
 }
 
 PN_INLINE pn_status pn_amx_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t,
-                                     pn_status (*one)(const pn_matmul_args *args))
+                                     pn_status (*few)(const pn_matmul_args *args))
 {
-    if (a->columns == 1) return one(a);
-    if (a->scratch_bytes < pn_amx_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
+    if (a->columns < PN_AMX_LEAST) return few(a);
+    if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
     pn_amx_many_columns(a, t, 1);
     return PN_OK;
 }

@@ -1,10 +1,10 @@
 /* The tile loop of integer kernels on the packing "i16" (kit/pack.h), written once for every type and vector width.
  *
  * Include a vector layer first (simd_avx512.h or simd_avx2.h). A vector holds one number of each of PN_LANES rows, so
- * nothing is ever summed across lanes. A type says how a block of PN_LANES rows becomes scales and 16-bit codes
+ * nothing is ever summed across lanes. A type says how a block of PN_LANES rows becomes scales and codes in bytes
  * (pn_tile_type); the loop does the rest:
  *
- *   one column     codes go from registers into the sums: the speed is that of memory;
+ *   one column     codes go from registers into the sums, as bytes where that is exact: the speed is that of memory;
  *   many columns   a tile of PN_TILE_ROWS rows by 256 elements is unpacked into scratch once and multiplied with all
  *                  columns, a register tile of up to PN_TILE_COLUMNS at a time.
  *
@@ -112,6 +112,12 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
 
+/* What comes behind the last row; 0 where a host does not tell. */
+PN_INLINE uintptr_t pn_tile_next_of(const pn_matmul_args *a)
+{
+    return a->struct_size >= offsetof(pn_matmul_args, ahead) + sizeof a->ahead ? (uintptr_t)a->ahead : 0;
+}
+
 /* Ask for the cache lines of `bytes` bytes from `at` (not read: they may lie anywhere); returns the byte after them. A
  * constant number of instructions, spread over the computation, so that they never fill the queue of misses. */
 PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
@@ -128,18 +134,22 @@ typedef struct pn_tile_x {
     const int32_t *start;          /* what their integer sums begin with, to make up for codes that are made unsigned */
 } pn_tile_x;
 
+PN_INLINE void pn_tile_biased_start(const pn_tile_type *t, const pn_tile_x *x, int32_t *start)
+{
+    for (size_t g = 0; g < (t->fine ? 2 : 1); g++) {
+        float sum;
+        memcpy(&sum, x->sums + g * sizeof sum, sizeof sum);
+        start[g] = t->least * (int32_t)sum;
+    }
+}
+
 #if PN_LANES == 16
 /* start[] of the 32 activations at `x`. */
 PN_INLINE void pn_tile_start(const pn_tile_type *t, const pn_tile_x *x, int32_t *start)
 {
-    const size_t groups = t->fine ? 2 : 1;
     int32_t above[2];
     if (pn_tile_biased(t)) {
-        for (size_t g = 0; g < groups; g++) {
-            float sum;
-            memcpy(&sum, x->sums + g * sizeof sum, sizeof sum);
-            start[g] = t->least * (int32_t)sum;
-        }
+        pn_tile_biased_start(t, x, start);
         return;
     }
     pn_v_sums8(x->high, -128 * 256, above); /* codes are 128 above for the high bytes alone */
@@ -176,12 +186,7 @@ PN_INLINE int pn_tile_narrow(const pn_tile_type *t)
 
 PN_INLINE void pn_tile_start(const pn_tile_type *t, const pn_tile_x *x, int32_t *start)
 {
-    const size_t groups = t->fine ? 2 : 1;
-    for (size_t g = 0; g < groups; g++) {
-        float sum;
-        memcpy(&sum, x->sums + g * sizeof sum, sizeof sum);
-        start[g] = t->least * (int32_t)sum;
-    }
+    if (pn_tile_narrow(t)) pn_tile_biased_start(t, x, start);
 }
 
 /* Pairs of products, each at most `pair`, that can be added in 16 bits: a power of two up to `words`, 4 or 8. */
@@ -221,14 +226,16 @@ PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const pn_
         for (size_t p = from; p < to; p += run_a) {
             pn_vi part = pn_v_pairs8(w[p], pn_v_bcast32(x->high + 4 * p));
             PN_UNROLL
-            for (size_t j = p + 1; j < p + run_a; j++) part = pn_v_add_pairs8(part, w[j], pn_v_bcast32(x->high + 4 * j));
+            for (size_t j = p + 1; j < p + run_a; j++)
+                part = pn_v_add_pairs8(part, w[j], pn_v_bcast32(x->high + 4 * j));
             a = pn_v_widen16(a, part);
         }
         PN_UNROLL
         for (size_t p = from; p < to; p += run_b) {
             pn_vi part = pn_v_pairs8(pn_v_bcast32(x->low + 4 * p), w[p]);
             PN_UNROLL
-            for (size_t j = p + 1; j < p + run_b; j++) part = pn_v_add_pairs8(part, pn_v_bcast32(x->low + 4 * j), w[j]);
+            for (size_t j = p + 1; j < p + run_b; j++)
+                part = pn_v_add_pairs8(part, pn_v_bcast32(x->low + 4 * j), w[j]);
             b = pn_v_widen16(b, part);
         }
         isum[g] = pn_v_add32(pn_v_sll32(a, 8), b);
@@ -247,21 +254,21 @@ PN_INLINE pn_tile_x pn_tile_x_at(const pn_tile_type *t, const pn_tile_x *x, size
 /* What was unpacked ahead of its use: bytes of the next `span` units, scales and minima of their block. Loads and
  * shuffles come before the multiplications of the units before them, which gives a processor something to do while
  * those wait for each other. */
-typedef struct pn_tile_ahead {
+typedef struct pn_tile_unpacked {
     pn_vf d[16], m[16];
     pn_vi keep[PN_TILE_KEEP], w[8 * 8];
-} pn_tile_ahead;
+} pn_tile_unpacked;
 
-PN_INLINE void pn_tile_look_ahead(const pn_tile_type *t, pn_rows rows, size_t offset, pn_tile_ahead *s)
+PN_INLINE void pn_tile_begin(const pn_tile_type *t, pn_rows rows, size_t offset, pn_tile_unpacked *s)
 {
     t->head(rows, offset, s->d, s->m, s->keep);
     t->bytes(rows, offset, 0, s->keep, s->w);
 }
 
-/* Takes what is needed of units unit .. unit + span - 1 of a block from s, and unpacks those that follow: in the block at
- * `offset`, or in the next one where `more`. */
+/* Takes what is needed of units unit .. unit + span - 1 of a block from s, and unpacks those that follow: in the block
+ * at `offset`, or in the next one where `more`. */
 PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, size_t unit, int more,
-                            pn_tile_ahead *s, pn_vf *d, pn_vf *m, pn_vi *w)
+                            pn_tile_unpacked *s, pn_vf *d, pn_vf *m, pn_vi *w)
 {
     const size_t groups = t->fine ? 2 : 1;
     PN_UNROLL
@@ -272,13 +279,13 @@ PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, 
         if (t->minimum) m[i] = s->m[unit * groups + i];
     }
     if (unit + t->span < t->block_units) t->bytes(rows, offset, unit + t->span, s->keep, s->w);
-    else if (more) pn_tile_look_ahead(t, rows, offset + t->block_bytes, s);
+    else if (more) pn_tile_begin(t, rows, offset + t->block_bytes, s);
 }
 
 /* acc over one chunk of PN_LANES rows, whose first units are in `s`; `more`: the next chunk lies behind this one.
  * `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
 PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const pn_tile_x *x,
-                                  uintptr_t next, pn_tile_ahead *s)
+                                  uintptr_t next, pn_tile_unpacked *s)
 {
     const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
     pn_vf acc = pn_v_zero_f();
@@ -317,7 +324,7 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
     const pn_tile_x x = {packed + l.q, packed + l.high, packed + l.low, packed + (t->fine ? l.sum16 : l.sum32), start};
     uint8_t *stage = (uint8_t *)(start + l.n32 * 2);
 
-    for (size_t u = 0; u < l.n32; u++) {
+    for (size_t u = 0; u < l.n32 && t->least != 0; u++) {
         const pn_tile_x y = pn_tile_x_at(t, &x, u);
         pn_tile_start(t, &y, start + u * groups);
     }
@@ -325,13 +332,13 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
         /* The next rows come while these are computed. */
-        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : (uintptr_t)a->ahead;
+        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : pn_tile_next_of(a);
         pn_vf total = pn_v_zero_f();
-        pn_tile_ahead s;
+        pn_tile_unpacked s;
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
+            if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
             const pn_tile_x y = pn_tile_x_at(t, &x, c * 8);
             pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, &y,
                                           next ? next + c * ahead : 0, &s);
@@ -349,37 +356,49 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
 
-/* Unpack one group of PN_LANES rows by one chunk. */
-PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_tile_scratch *s)
+/* Unpack one group of PN_LANES rows by one chunk: scales (and minima) to d and m, words of four bytes to `store`, by
+ * their number within the chunk. */
+PN_INLINE void pn_tile_unpack_to(const pn_tile_type *t, pn_rows rows, size_t units, size_t group,
+                                 float (*d)[2][PN_LANES], float (*m)[2][PN_LANES], int32_t (*w)[2][PN_LANES],
+                                 void (*store)(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group,
+                                               int32_t (*w)[2][PN_LANES]))
 {
     const size_t groups = t->fine ? 2 : 1;
     for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf d[16], m[16];
+        pn_vf scale[16], minimum[16];
         pn_vi keep[PN_TILE_KEEP];
-        t->head(rows, offset, d, m, keep);
+        t->head(rows, offset, scale, minimum, keep);
         PN_UNROLL
         for (size_t i = 0; i < t->block_units * groups; i++) {
-            pn_v_store_f(s->d[u0 * groups + i][group], d[i]);
-            if (t->minimum) pn_v_store_f(s->m[u0 * groups + i][group], m[i]);
+            pn_v_store_f(d[u0 * groups + i][group], scale[i]);
+            if (t->minimum) pn_v_store_f(m[u0 * groups + i][group], minimum[i]);
         }
         PN_UNROLL
         for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[8 * 8];
-            t->bytes(rows, offset, u, keep, w);
+            pn_vi bytes[8 * 8];
+            t->bytes(rows, offset, u, keep, bytes);
             PN_UNROLL
-            for (size_t i = 0; i < 8 * t->span; i++) {
-                pn_vi pair[2];
-                pn_tile_widen(t, w[i], pair);
-                pn_v_store(s->w[(u0 + u) * 16 + 2 * i][group], pair[0]);
-                pn_v_store(s->w[(u0 + u) * 16 + 2 * i + 1][group], pair[1]);
-            }
+            for (size_t i = 0; i < 8 * t->span; i++) store(t, bytes[i], (u0 + u) * 8 + i, group, w);
         }
     }
 }
 
+PN_INLINE void pn_tile_store_pairs(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group,
+                                   int32_t (*w)[2][PN_LANES])
+{
+    pn_vi pair[2];
+    pn_tile_widen(t, bytes, pair);
+    pn_v_store(w[2 * word][group], pair[0]);
+    pn_v_store(w[2 * word + 1][group], pair[1]);
+}
+
+PN_INLINE void pn_tile_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_tile_scratch *s)
+{
+    pn_tile_unpack_to(t, rows, units, group, s->d, s->m, s->w, pn_tile_store_pairs);
+}
+
 /* `nc` columns by the unpacked chunk: columns begin at q, sums, scale and lie `stride` bytes apart;
- * total[nc][PN_TILE_ROWS]. `next` is where
- * the columns of the next tile have their activations, asked for meanwhile. */
+ * total[nc][PN_TILE_ROWS]. `next` is where the columns of the next tile have their activations, asked for meanwhile. */
 PN_INLINE void pn_tile_columns(const pn_tile_type *t, const pn_tile_scratch *s, size_t units, const uint8_t *q,
                                const uint8_t *sums, const uint8_t *scale, size_t stride, uintptr_t next, float *total,
                                const size_t nc)

@@ -1,13 +1,12 @@
-/* The tile loop of integer kernels on the packing "i8" (kit/pack.h): tile_i16.h with 8-bit codes, for the same types,
- * by the same two functions of pn_tile_type. Include a vector layer first.
+/* The tile loop of integer kernels on the packing "i8" (kit/pack.h): tile_i16.h with 8-bit activations, for the same
+ * types, by the same two functions of pn_tile_type. Include a vector layer first.
  *
- * The 16-bit pairs that `codes` yields, (e0, e2) and (e1, e3), become 32-bit words of four bytes e0 e1 e2 e3, which
- * meet the activations in their own order. A type says the bounds of its codes (least, most). The multiply-add takes
- * bytes without a sign on the side of the weights:
+ * Words of four codes e0 e1 e2 e3 meet the activations in their own order. The multiply-add takes bytes without a sign
+ * on the side of the weights:
  *
- *   biased   the bytes are code - least, 0 .. most - least, and a sum starts with least * (sum of q);
- *   signed   the bytes are codes, -128 .. 127, and the sign of each goes over to its activation: AVX2 alone, where
- *            most - least > 127.
+ *   biased   the bytes are code - least, 0 .. most - least, and a sum starts with least * (sum of q); codes that span
+ *            more than 127 are made code + 128, and least is -128: AVX-512 alone;
+ *   signed   such codes are kept, -128 .. 127, and the sign of each goes over to its activation: AVX2.
  *
  * Nothing saturates. AVX-512 multiplies and adds in 32 bits. AVX2 adds products in pairs, in 16 bits that saturate at
  * 32767: biased bytes are at most 127 there, and 2 * 127 * 127 = 32258; magnitudes of signed ones at most 128, and
@@ -73,7 +72,7 @@ PN_INLINE pn_vi pn_tile8_dot(const pn_tile_type *t, pn_vi acc, pn_vi w, pn_vi x)
 
 /* `acc` continued over one chunk of PN_LANES rows; `more`, `next` and `s` as in pn_tile_chunk_one. */
 PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const uint8_t *x,
-                                   pn_vf acc, uintptr_t next, pn_tile_ahead *s)
+                                   pn_vf acc, uintptr_t next, pn_tile_unpacked *s)
 {
     const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
     const uint8_t *scale = x + offsetof(pn_i8_chunk, scale);
@@ -120,13 +119,13 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
         const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
         /* The next rows come while these are computed. */
-        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : (uintptr_t)a->ahead;
+        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : pn_tile_next_of(a);
         pn_vf acc = pn_v_zero_f();
-        pn_tile_ahead s;
+        pn_tile_unpacked s;
         for (size_t c = 0; c < chunks; c++) {
             const size_t units = pn_tile_units(cols, c);
             const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            if (c == 0 || n < PN_LANES) pn_tile_look_ahead(t, rows, 0, &s);
+            if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
             acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
                                      (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
                                      next ? next + c * ahead : 0, &s);
@@ -143,28 +142,14 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
 
-/* Unpack one group of PN_LANES rows by one chunk. */
+PN_INLINE void pn_tile8_store(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group, int32_t (*w)[2][PN_LANES])
+{
+    pn_v_store(w[word][group], pn_tile8_word(t, bytes));
+}
+
 PN_INLINE void pn_tile8_unpack(const pn_tile_type *t, pn_rows rows, size_t units, size_t group, pn_tile8_scratch *s)
 {
-    const size_t groups = t->fine ? 2 : 1;
-    for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf d[16], m[16];
-        pn_vi keep[PN_TILE_KEEP];
-        t->head(rows, offset, d, m, keep);
-        PN_UNROLL
-        for (size_t i = 0; i < t->block_units * groups; i++) {
-            pn_v_store_f(s->d[u0 * groups + i][group], d[i]);
-            if (t->minimum) pn_v_store_f(s->m[u0 * groups + i][group], m[i]);
-        }
-        PN_UNROLL
-        for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi w[8 * 8];
-            t->bytes(rows, offset, u, keep, w);
-            PN_UNROLL
-            for (size_t i = 0; i < 8 * t->span; i++)
-                pn_v_store(s->w[(u0 + u) * 8 + i][group], pn_tile8_word(t, w[i]));
-        }
-    }
+    pn_tile_unpack_to(t, rows, units, group, s->d, s->m, s->w, pn_tile8_store);
 }
 
 #if PN_LANES == 16
