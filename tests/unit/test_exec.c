@@ -527,7 +527,7 @@ static void claim_rows(void **state)
         for (size_t j = 0; j < sizeof totals / sizeof *totals; j++) {
             const uint32_t team = teams[i];
             uint8_t seen[1000] = {0};
-            size_t begin, end, left = team;
+            size_t begin = 0, end = 0, left = team;
             pn_work w;
             pn_work_reset(&w);
             while (left) {
