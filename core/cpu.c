@@ -12,6 +12,12 @@
 
 #define BIT(value, n) (((value) >> (n)) & 1u)
 
+/* XCR0: 17 = tile configuration, 18 = tile data. */
+static int saves_tiles(const pn_cpuid *r)
+{
+    return (r->xcr0 & 0x60000) == 0x60000;
+}
+
 uint64_t pn_cpu_decode(const pn_cpuid *r)
 {
     uint64_t f = 0;
@@ -39,8 +45,8 @@ uint64_t pn_cpu_decode(const pn_cpuid *r)
         f |= PN_CPU_AVX512_BF16;
     if (BIT(r->l7_edx, 23))
         f |= PN_CPU_AVX512_FP16;
-    /* Tiles and their 8-bit products; XCR0: 17 = configuration, 18 = data. */
-    if (BIT(r->l7_edx, 24) && BIT(r->l7_edx, 25) && (r->xcr0 & 0x60000) == 0x60000 && r->tiles_granted)
+    /* Tiles and their 8-bit products. */
+    if (BIT(r->l7_edx, 24) && BIT(r->l7_edx, 25) && saves_tiles(r) && r->tiles_granted)
         f |= PN_CPU_AMX_INT8;
     return f;
 }
@@ -72,7 +78,7 @@ uint64_t pn_cpu_detect(void)
     if (__get_cpuid_count(7, 0, &r.l7_max, &r.l7_ebx, &r.l7_ecx, &r.l7_edx) && r.l7_max >= 1 &&
         __get_cpuid_count(7, 1, &a, &b, &c, &d))
         r.l7_1_eax = a;
-    r.tiles_granted = BIT(r.l7_edx, 24) && (r.xcr0 & 0x60000) == 0x60000 && ask_for_tiles();
+    r.tiles_granted = BIT(r.l7_edx, 24) && saves_tiles(&r) && ask_for_tiles();
     return pn_cpu_decode(&r);
 }
 

@@ -1,4 +1,5 @@
-/* How iq4_nl unpacks in vectors; included after a vector layer by iq4_nl_avx2.c and iq4_nl_avx512.c. */
+/* How iq4_nl unpacks in vectors; included after a vector layer by iq4_nl_avx2.c, iq4_nl_avx512.c
+ * and iq4_nl_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "iq4_nl.h"

@@ -1,4 +1,5 @@
-/* How iq4_xs unpacks in vectors; included after a vector layer by iq4_xs_avx2.c and iq4_xs_avx512.c. */
+/* How iq4_xs unpacks in vectors; included after a vector layer by iq4_xs_avx2.c, iq4_xs_avx512.c
+ * and iq4_xs_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "iq4_xs.h"

@@ -1,4 +1,5 @@
-/* How mxfp4 unpacks in vectors; included after a vector layer by mxfp4_avx2.c and mxfp4_avx512.c. */
+/* How mxfp4 unpacks in vectors; included after a vector layer by mxfp4_avx2.c, mxfp4_avx512.c
+ * and mxfp4_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "mxfp4.h"

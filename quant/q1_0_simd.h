@@ -1,4 +1,5 @@
-/* How q1_0 unpacks in vectors; included after a vector layer by q1_0_avx2.c and q1_0_avx512.c. */
+/* How q1_0 unpacks in vectors; included after a vector layer by q1_0_avx2.c, q1_0_avx512.c
+ * and q1_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q1_0.h"

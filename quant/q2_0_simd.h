@@ -1,4 +1,5 @@
-/* How q2_0 unpacks in vectors; included after a vector layer by q2_0_avx2.c and q2_0_avx512.c. */
+/* How q2_0 unpacks in vectors; included after a vector layer by q2_0_avx2.c, q2_0_avx512.c
+ * and q2_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include "q2_0.h"
 

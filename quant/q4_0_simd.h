@@ -1,4 +1,5 @@
-/* How q4_0 unpacks in vectors; included after a vector layer by q4_0_avx2.c and q4_0_avx512.c. */
+/* How q4_0 unpacks in vectors; included after a vector layer by q4_0_avx2.c, q4_0_avx512.c
+ * and q4_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q4_0.h"

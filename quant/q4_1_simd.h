@@ -1,4 +1,5 @@
-/* How q4_1 unpacks in vectors; included after a vector layer by q4_1_avx2.c and q4_1_avx512.c. */
+/* How q4_1 unpacks in vectors; included after a vector layer by q4_1_avx2.c, q4_1_avx512.c
+ * and q4_1_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q4_1.h"

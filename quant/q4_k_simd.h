@@ -1,4 +1,5 @@
-/* How q4_k unpacks in vectors; included after a vector layer by q4_k_avx2.c and q4_k_avx512.c. */
+/* How q4_k unpacks in vectors; included after a vector layer by q4_k_avx2.c, q4_k_avx512.c
+ * and q4_k_amx.c. */
 #include "k_scales_simd.h"
 #include "q4_k.h"
 

@@ -1,4 +1,5 @@
-/* How q5_0 unpacks in vectors; included after a vector layer by q5_0_avx2.c and q5_0_avx512.c. */
+/* How q5_0 unpacks in vectors; included after a vector layer by q5_0_avx2.c, q5_0_avx512.c
+ * and q5_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q5_0.h"

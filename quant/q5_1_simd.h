@@ -1,4 +1,5 @@
-/* How q5_1 unpacks in vectors; included after a vector layer by q5_1_avx2.c and q5_1_avx512.c. */
+/* How q5_1 unpacks in vectors; included after a vector layer by q5_1_avx2.c, q5_1_avx512.c
+ * and q5_1_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q5_1.h"

@@ -1,4 +1,5 @@
-/* How q5_k unpacks in vectors; included after a vector layer by q5_k_avx2.c and q5_k_avx512.c. */
+/* How q5_k unpacks in vectors; included after a vector layer by q5_k_avx2.c, q5_k_avx512.c
+ * and q5_k_amx.c. */
 #include "k_scales_simd.h"
 #include "q5_k.h"
 

@@ -1,4 +1,5 @@
-/* How q8_0 unpacks in vectors; included after a vector layer by q8_0_avx2.c and q8_0_avx512.c. */
+/* How q8_0 unpacks in vectors; included after a vector layer by q8_0_avx2.c, q8_0_avx512.c
+ * and q8_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q8_0.h"

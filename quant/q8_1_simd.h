@@ -1,4 +1,5 @@
-/* How q8_1 unpacks in vectors; included after a vector layer by q8_1_avx2.c and q8_1_avx512.c. */
+/* How q8_1 unpacks in vectors; included after a vector layer by q8_1_avx2.c, q8_1_avx512.c
+ * and q8_1_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q8_1.h"

@@ -1,4 +1,5 @@
-/* How q8_k unpacks in vectors; included after a vector layer by q8_k_avx2.c and q8_k_avx512.c. */
+/* How q8_k unpacks in vectors; included after a vector layer by q8_k_avx2.c, q8_k_avx512.c
+ * and q8_k_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include <pantheon/kit/unpack.h>
 #include "q8_k.h"

@@ -1,4 +1,5 @@
-/* How tq1_0 unpacks in vectors; included after a vector layer by tq1_0_avx2.c and tq1_0_avx512.c. */
+/* How tq1_0 unpacks in vectors; included after a vector layer by tq1_0_avx2.c, tq1_0_avx512.c
+ * and tq1_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include "tq1_0.h"
 

@@ -1,4 +1,5 @@
-/* How tq2_0 unpacks in vectors; included after a vector layer by tq2_0_avx2.c and tq2_0_avx512.c. */
+/* How tq2_0 unpacks in vectors; included after a vector layer by tq2_0_avx2.c, tq2_0_avx512.c
+ * and tq2_0_amx.c. */
 #include <pantheon/kit/tile_i8.h>
 #include "tq2_0.h"
 

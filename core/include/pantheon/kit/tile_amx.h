@@ -200,23 +200,26 @@ PN_INLINE void pn_amx_many_columns(const pn_matmul_args *a, const pn_tile_type *
     _tile_release();
 }
 
-/* Bodies of pn_kernel.matmul on "i16" and on "i8"; few columns go to `few`, the kernel of AVX-512. */
-PN_INLINE pn_status pn_amx_i16_matmul(const pn_matmul_args *a, const pn_tile_type *t,
-                                      pn_status (*few)(const pn_matmul_args *args))
+/* The body of pn_kernel.matmul on "i8", or on "i16"; few columns go to `few`, the kernel of AVX-512. */
+PN_INLINE pn_status pn_amx_matmul(const pn_matmul_args *a, const pn_tile_type *t,
+                                  pn_status (*few)(const pn_matmul_args *args), const int i8)
 {
     if (a->columns < PN_AMX_LEAST) return few(a);
     if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
-    pn_amx_many_columns(a, t, 0);
+    pn_amx_many_columns(a, t, i8);
     return PN_OK;
+}
+
+PN_INLINE pn_status pn_amx_i16_matmul(const pn_matmul_args *a, const pn_tile_type *t,
+                                      pn_status (*few)(const pn_matmul_args *args))
+{
+    return pn_amx_matmul(a, t, few, 0);
 }
 
 PN_INLINE pn_status pn_amx_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t,
                                      pn_status (*few)(const pn_matmul_args *args))
 {
-    if (a->columns < PN_AMX_LEAST) return few(a);
-    if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
-    pn_amx_many_columns(a, t, 1);
-    return PN_OK;
+    return pn_amx_matmul(a, t, few, 1);
 }
 
 #endif

@@ -313,6 +313,18 @@ PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t un
     return acc;
 }
 
+/* The first n <= PN_LANES lanes to `out`. */
+PN_INLINE void pn_tile_put(float *out, pn_vf x, size_t n)
+{
+    float part[PN_LANES];
+    if (n == PN_LANES) {
+        pn_v_storeu_f(out, x);
+        return;
+    }
+    pn_v_storeu_f(part, x);
+    memcpy(out, part, n * sizeof *part);
+}
+
 PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const pn_i16_layout l = pn_i16_layout_of((size_t)a->weight->cols);
@@ -344,13 +356,7 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
                                           next ? next + c * ahead : 0, &s);
             total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
         }
-        if (n == PN_LANES) {
-            pn_v_storeu_f(a->out + r, total);
-        } else {
-            float part[PN_LANES];
-            pn_v_storeu_f(part, total);
-            memcpy(a->out + r, part, n * sizeof(float));
-        }
+        pn_tile_put(a->out + r, total, n);
     }
 }
 

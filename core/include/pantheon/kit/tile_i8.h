@@ -130,13 +130,7 @@ PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *
                                      (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
                                      next ? next + c * ahead : 0, &s);
         }
-        if (n == PN_LANES) {
-            pn_v_storeu_f(a->out + r, acc);
-        } else {
-            float part[PN_LANES];
-            pn_v_storeu_f(part, acc);
-            memcpy(a->out + r, part, n * sizeof(float));
-        }
+        pn_tile_put(a->out + r, acc, n);
     }
 }
 
