@@ -193,17 +193,18 @@ void ca_check_kernel(const pn_kernel *k)
     else if (!ca_expand(k->packing))
         ca_fail("no test knows the packing %s: teach ca_expand what its columns stand for", k->packing);
     else
-        for (size_t i = 0; i < 60 + n_cols * CA_INPUTS && !ca_failed(); i++) {
+        for (size_t i = 0; i < 62 + n_cols * CA_INPUTS && !ca_failed(); i++) {
             ca_rng r = ca_rng_of(k->name, i);
             problem b = {.k = k, .q = q, .p = p};
+            const bool tall = i < 2; /* so many rows that kernels divide them into stretches */
             const size_t n = i % n_cols;
             b.cols = q->block_elems > 1 ? blocks[n] * q->block_elems : floats[n];
-            if (b.cols > 2100) b.cols = 2048 / q->block_elems * q->block_elems;
-            b.rows = rows[ca_below(&r, sizeof rows / sizeof *rows)];
-            b.columns = columns[ca_below(&r, sizeof columns / sizeof *columns)];
+            if (b.cols > 2100 || tall) b.cols = 2048 / q->block_elems * q->block_elems;
+            b.rows = tall ? 460 + ca_below(&r, 60) : rows[ca_below(&r, sizeof rows / sizeof *rows)];
+            b.columns = tall ? 1 + ca_below(&r, 2) : columns[ca_below(&r, sizeof columns / sizeof *columns)];
             if (k->max_columns && b.columns > k->max_columns) b.columns = k->max_columns;
-            b.input = i < 60 ? CA_RANDOM : (int)((i - 60) / n_cols);
-            b.raw = ca_below(&r, 2);
+            b.input = i < 62 ? CA_RANDOM : (int)((i - 62) / n_cols);
+            b.raw = tall || ca_below(&r, 2);
             b.front = ca_below(&r, 4) == 0;
             if (p->column_bytes(b.cols)) run(&b, &r);
         }

@@ -16,6 +16,7 @@
 
 #define PN_F32_SEGMENT 1024
 #define PN_F32_ROWS 64 /* rows whose segment stays in the cache while all columns pass */
+#define PN_F32_STREAMS 8 /* rows at a time with one column */
 
 /* How elements become floats. A constant that the compiler sees through; the functions must be PN_INLINE. */
 typedef struct pn_float_type {
@@ -24,12 +25,13 @@ typedef struct pn_float_type {
     pn_vf (*load_n)(const uint8_t *p, size_t n); /* n < PN_LANES elements, zero behind; reads no more than these */
 } pn_float_type;
 
-/* `nr` rows by `nc` columns over one segment of n elements. */
+/* `nr` rows by `nc` columns over one segment of n elements; row number i is `apart` elements of `out` behind the one
+ * before it. */
 PN_INLINE void pn_f32_tile(const pn_float_type *t, const uint8_t *row, size_t row_stride, const uint8_t *x,
-                           size_t x_stride, size_t n, int first, float *out, size_t out_stride, const size_t nr,
-                           const size_t nc)
+                           size_t x_stride, size_t n, int first, float *out, size_t out_stride, size_t apart,
+                           const size_t nr, const size_t nc)
 {
-    pn_vf acc[4][PN_TILE_F32_COLUMNS];
+    pn_vf acc[PN_F32_STREAMS][PN_TILE_F32_COLUMNS];
     size_t k = 0;
     PN_UNROLL
     for (size_t r = 0; r < nr; r++) PN_UNROLL
@@ -55,7 +57,7 @@ PN_INLINE void pn_f32_tile(const pn_float_type *t, const uint8_t *row, size_t ro
     PN_UNROLL
     for (size_t r = 0; r < nr; r++) PN_UNROLL
     for (size_t c = 0; c < nc; c++) {
-        float s = pn_v_sum(acc[r][c]), *o = out + c * out_stride + r;
+        float s = pn_v_sum(acc[r][c]), *o = out + c * out_stride + r * apart;
         *o = first ? s : *o + s;
     }
 }
@@ -70,15 +72,38 @@ PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, cons
     row += k * t->bytes;
     out += c * a->out_stride;
     switch (columns) {
-    case 1: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 1); break;
-    case 2: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 2); break;
-    case 3: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 3); break;
+    case 1: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 1); break;
+    case 2: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 2); break;
+    case 3: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 3); break;
 #if PN_TILE_F32_COLUMNS > 3
-    case 4: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 4); break;
-    case 5: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 5); break;
-    default: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, nr, 6); break;
+    case 4: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 4); break;
+    case 5: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 5); break;
+    default: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 6); break;
 #endif
     }
+}
+
+/* Row `r` of one column, and with it the PN_F32_STREAMS - 1 that follow it `apart` rows from each other (0: it alone). */
+PN_INLINE void pn_f32_row(const pn_matmul_args *a, const pn_float_type *t, uint64_t r, size_t apart)
+{
+    const size_t cols = (size_t)a->weight->cols, stride = (size_t)a->weight->row_stride;
+    const uint8_t *row = (const uint8_t *)a->weight->data + r * stride, *x = (const uint8_t *)a->packed;
+    for (size_t k = 0; k < cols; k += PN_F32_SEGMENT, x += PN_F32_SEGMENT * sizeof(float)) {
+        const size_t n = cols - k < PN_F32_SEGMENT ? cols - k : PN_F32_SEGMENT;
+        const uint8_t *w = row + k * t->bytes;
+        if (apart) pn_f32_tile(t, w, apart * stride, x, 0, n, k == 0, a->out + r, 0, apart, PN_F32_STREAMS, 1);
+        else pn_f32_tile(t, w, 0, x, 0, n, k == 0, a->out + r, 0, 0, 1, 1);
+    }
+}
+
+/* One column. The rows read side by side are far from each other, so that each is one of a long stretch of memory: see
+ * pn_tile_walk of tile_i16.h. */
+PN_INLINE void pn_f32_one_column(const pn_matmul_args *a, const pn_float_type *t)
+{
+    const uint64_t apart = (a->row_end - a->row_begin) / PN_F32_STREAMS;
+    uint64_t r = a->row_begin;
+    for (; r < a->row_begin + apart; r++) pn_f32_row(a, t, r, apart);
+    for (r += apart * (PN_F32_STREAMS - 1); r < a->row_end; r++) pn_f32_row(a, t, r, 0);
 }
 
 /* Body of pn_kernel.matmul; needs no scratch. */
@@ -86,6 +111,10 @@ PN_INLINE pn_status pn_tile_f32_matmul(const pn_matmul_args *a, const pn_float_t
 {
     const size_t cols = (size_t)a->weight->cols, stride = (size_t)a->weight->row_stride;
     const size_t tiles = (a->columns + PN_TILE_F32_COLUMNS - 1) / PN_TILE_F32_COLUMNS;
+    if (a->columns == 1) {
+        pn_f32_one_column(a, t);
+        return PN_OK;
+    }
     for (uint64_t r0 = a->row_begin; r0 < a->row_end; r0 += PN_F32_ROWS) {
         const uint64_t r1 = a->row_end - r0 < PN_F32_ROWS ? a->row_end : r0 + PN_F32_ROWS;
         for (size_t k = 0; k < cols; k += PN_F32_SEGMENT) {

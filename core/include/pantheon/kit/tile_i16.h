@@ -29,6 +29,7 @@
 #endif
 
 #define PN_TILE_ROWS (2 * PN_LANES)
+#define PN_TILE_STRETCH 8192 /* bytes that a lane should read without a gap, with one column */
 
 /* How a type unpacks. A constant that the compiler sees through; the functions must be PN_INLINE. */
 typedef struct pn_tile_type {
@@ -91,14 +92,14 @@ PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t cols, size_
     return one > many ? one : many;
 }
 
-/* `n` rows from `row`, as a tile of `tile` rows whose missing rows are zero bytes: where they lie, or a copy of one
- * chunk of them. */
-PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, const uint8_t *row, size_t stride, size_t n, size_t tile,
-                                size_t chunk, size_t units, uint8_t *stage)
+/* One chunk of a tile of `tile` rows of which n exist; the others are zero bytes: where it lies, or a copy. */
+PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, pn_rows rows, size_t n, size_t tile, size_t chunk, size_t units,
+                                uint8_t *stage)
 {
     const size_t bytes = pn_tile_chunk_bytes(t), used = units / t->block_units * t->block_bytes;
-    if (n >= tile) return (pn_rows){row + chunk * bytes, stride};
-    for (size_t i = 0; i < n; i++) memcpy(stage + i * bytes, row + i * stride + chunk * bytes, used);
+    const uint8_t *from = rows.base + chunk * bytes;
+    if (n >= tile) return (pn_rows){from, rows.stride};
+    for (size_t i = 0; i < n; i++) memcpy(stage + i * bytes, from + i * rows.stride, used);
     memset(stage + n * bytes, 0, (tile - n) * bytes);
     return (pn_rows){stage, bytes};
 }
@@ -111,12 +112,6 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 }
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
-
-/* What comes behind the last row; 0 where a host does not tell. */
-PN_INLINE uintptr_t pn_tile_next_of(const pn_matmul_args *a)
-{
-    return a->struct_size >= offsetof(pn_matmul_args, ahead) + sizeof a->ahead ? (uintptr_t)a->ahead : 0;
-}
 
 /* Ask for the cache lines of `bytes` bytes from `at` (not read: they may lie anywhere); returns the byte after them. A
  * constant number of instructions, spread over the computation, so that they never fill the queue of misses. */
@@ -131,6 +126,7 @@ PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
 typedef struct pn_tile_x {
     const uint8_t *q, *high, *low; /* sections of the packing */
     const uint8_t *sums;           /* of groups of 32, or of 16, as the type has scales */
+    const uint8_t *scale;          /* of the column's chunks, from its first on */
     const int32_t *start;          /* what their integer sums begin with, to make up for codes that are made unsigned */
 } pn_tile_x;
 
@@ -247,7 +243,7 @@ PN_INLINE void pn_tile_unit_dot(const pn_tile_type *t, const pn_vi *w, const pn_
 PN_INLINE pn_tile_x pn_tile_x_at(const pn_tile_type *t, const pn_tile_x *x, size_t u)
 {
     const size_t groups = t->fine ? 2 : 1;
-    return (pn_tile_x){x->q + 64 * u, x->high + 32 * u, x->low + 32 * u, x->sums + 4 * groups * u,
+    return (pn_tile_x){x->q + 64 * u, x->high + 32 * u, x->low + 32 * u, x->sums + 4 * groups * u, x->scale,
                        x->start + groups * u};
 }
 
@@ -313,51 +309,86 @@ PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t un
     return acc;
 }
 
-/* The first n <= PN_LANES lanes to `out`. */
-PN_INLINE void pn_tile_put(float *out, pn_vf x, size_t n)
+/* The first n <= PN_LANES lanes to out[0], out[apart], .. */
+PN_INLINE void pn_tile_put(float *out, size_t apart, pn_vf x, size_t n)
 {
     float part[PN_LANES];
-    if (n == PN_LANES) {
+    if (n == PN_LANES && apart == 1) {
         pn_v_storeu_f(out, x);
         return;
     }
     pn_v_storeu_f(part, x);
-    memcpy(out, part, n * sizeof *part);
+    for (size_t i = 0; i < n; i++) out[i * apart] = part[i];
+}
+
+/* How many of `n` rows follow each other in a lane: all, if they make a stretch of PN_TILE_STRETCH bytes, else one. An
+ * odd number, so that lanes compete for the lines of a cache no more than neighbours do. */
+PN_INLINE uint64_t pn_tile_rows_of_lane(uint64_t n, size_t stride)
+{
+    const uint64_t k = n / PN_LANES, odd = k - (k % 2 == 0);
+    return k > 1 && odd * stride >= PN_TILE_STRETCH ? odd : 1;
+}
+
+/* What comes behind PN_LANES neighbours from row `r` on; 0 where a host does not tell. */
+PN_INLINE uintptr_t pn_tile_behind(const pn_matmul_args *a, uint64_t r)
+{
+    if (a->row_end - r > PN_LANES)
+        return (uintptr_t)a->weight->data + (uintptr_t)((r + PN_LANES) * a->weight->row_stride);
+    return a->struct_size >= offsetof(pn_matmul_args, ahead) + sizeof a->ahead ? (uintptr_t)a->ahead : 0;
+}
+
+/* All rows by one column; `lanes` computes n rows, one in each lane, and asks for `next` (0: for nothing) meanwhile.
+ *
+ * A lane goes through rows that follow each other, and so reads one long stretch of memory. That many long stretches
+ * are what processors read ahead of by themselves, better than they can be asked to; with neighbours in the lanes they
+ * lose track at the end of each row, and the lines of the next rows have to be asked for. */
+PN_INLINE void pn_tile_walk(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
+                            pn_vf (*lanes)(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
+                                           uint8_t *stage, pn_rows rows, size_t n, uintptr_t next))
+{
+    const size_t stride = (size_t)a->weight->row_stride;
+    for (uint64_t r = a->row_begin, k; r < a->row_end; r += k * PN_LANES) {
+        const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
+        k = pn_tile_rows_of_lane(a->row_end - r, stride);
+        for (uint64_t i = r; i < r + k; i++) {
+            const pn_rows rows = {(const uint8_t *)a->weight->data + i * stride, k * stride};
+            pn_tile_put(a->out + i, k, lanes(a, t, x, stage, rows, n, k > 1 ? 0 : pn_tile_behind(a, r)), n);
+        }
+    }
+}
+
+PN_INLINE pn_vf pn_tile_lanes_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
+                                  pn_rows all, size_t n, uintptr_t next)
+{
+    const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
+    pn_vf total = pn_v_zero_f();
+    pn_tile_unpacked s;
+    for (size_t c = 0; c < chunks; c++) {
+        const size_t units = pn_tile_units(cols, c);
+        const pn_rows rows = pn_tile_stage(t, all, n, PN_LANES, c, units, stage);
+        if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
+        const pn_tile_x y = pn_tile_x_at(t, x, c * 8);
+        pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks, &y,
+                                      next ? next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, &s);
+        total = pn_v_fma(acc, pn_v_bits_f(pn_v_bcast32(x->scale + c * sizeof(float))), total);
+    }
+    return total;
 }
 
 PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const pn_i16_layout l = pn_i16_layout_of((size_t)a->weight->cols);
-    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols, groups = t->fine ? 2 : 1;
     const uint8_t *packed = (const uint8_t *)a->packed;
-    const float *scale = (const float *)(packed + l.scale);
-    const size_t ahead = PN_LANES * pn_tile_chunk_bytes(t);
     int32_t *start = (int32_t *)a->scratch;
-    const pn_tile_x x = {packed + l.q, packed + l.high, packed + l.low, packed + (t->fine ? l.sum16 : l.sum32), start};
-    uint8_t *stage = (uint8_t *)(start + l.n32 * 2);
+    const pn_tile_x x = {packed + l.q,     packed + l.high,
+                         packed + l.low,   packed + (t->fine ? l.sum16 : l.sum32),
+                         packed + l.scale, start};
 
     for (size_t u = 0; u < l.n32 && t->least != 0; u++) {
         const pn_tile_x y = pn_tile_x_at(t, &x, u);
-        pn_tile_start(t, &y, start + u * groups);
+        pn_tile_start(t, &y, start + u * (t->fine ? 2 : 1));
     }
-    for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
-        const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
-        const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
-        /* The next rows come while these are computed. */
-        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : pn_tile_next_of(a);
-        pn_vf total = pn_v_zero_f();
-        pn_tile_unpacked s;
-        for (size_t c = 0; c < l.n256; c++) {
-            const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
-            const pn_tile_x y = pn_tile_x_at(t, &x, c * 8);
-            pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < l.n256, &y,
-                                          next ? next + c * ahead : 0, &s);
-            total = pn_v_fma(acc, pn_v_set_f(scale[c]), total);
-        }
-        pn_tile_put(a->out + r, total, n);
-    }
+    pn_tile_walk(a, t, &x, (uint8_t *)(start + l.n32 * 2), pn_tile_lanes_one);
 }
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
@@ -501,7 +532,7 @@ PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type 
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows rows = pn_tile_stage(t, (pn_rows){row, stride}, n, PN_TILE_ROWS, c, units, stage);
             pn_tile_unpack(t, rows, units, 0, s);
             pn_tile_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
             pn_tile_chunk_many(a, t, s, &l, c, units, total);

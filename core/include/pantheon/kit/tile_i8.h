@@ -110,28 +110,22 @@ PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t u
     return acc;
 }
 
-PN_INLINE void pn_tile8_one_column(const pn_matmul_args *a, const pn_tile_type *t, uint8_t *stage)
+PN_INLINE pn_vf pn_tile8_lanes_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
+                                   pn_rows all, size_t n, uintptr_t next)
 {
-    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
-    const size_t chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK, ahead = PN_LANES * pn_tile_chunk_bytes(t);
-
-    for (uint64_t r = a->row_begin; r < a->row_end; r += PN_LANES) {
-        const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
-        const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
-        /* The next rows come while these are computed. */
-        const uintptr_t next = a->row_end - r > PN_LANES ? (uintptr_t)row + PN_LANES * stride : pn_tile_next_of(a);
-        pn_vf acc = pn_v_zero_f();
-        pn_tile_unpacked s;
-        for (size_t c = 0; c < chunks; c++) {
-            const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_LANES, c, units, stage);
-            if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
-            acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
-                                     (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
-                                     next ? next + c * ahead : 0, &s);
-        }
-        pn_tile_put(a->out + r, acc, n);
+    const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
+    pn_vf acc = pn_v_zero_f();
+    pn_tile_unpacked s;
+    (void)x;
+    for (size_t c = 0; c < chunks; c++) {
+        const size_t units = pn_tile_units(cols, c);
+        const pn_rows rows = pn_tile_stage(t, all, n, PN_LANES, c, units, stage);
+        if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
+        acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
+                                 (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
+                                 next ? next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, &s);
     }
+    return acc;
 }
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
@@ -294,7 +288,7 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < chunks; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, row, stride, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows rows = pn_tile_stage(t, (pn_rows){row, stride}, n, PN_TILE_ROWS, c, units, stage);
             pn_tile8_unpack(t, rows, units, 0, s);
             pn_tile8_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
             pn_tile8_chunk_many(a, t, s, c, units, total);
@@ -308,7 +302,7 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
 PN_INLINE pn_status pn_tile_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
     if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
-    if (a->columns == 1) pn_tile8_one_column(a, t, (uint8_t *)a->scratch);
+    if (a->columns == 1) pn_tile_walk(a, t, NULL, (uint8_t *)a->scratch, pn_tile8_lanes_one);
     else pn_tile8_many_columns(a, t);
     return PN_OK;
 }
