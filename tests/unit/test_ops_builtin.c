@@ -97,9 +97,9 @@ static void test_measure_read(void **state)
     assert_true(pn_measure_read(data, bytes, 1, 0) > 0);
     assert_true(pn_measure_read(NULL, bytes, 1, 1) == 0);
     assert_true(pn_measure_read(data, 0, 1, 1) == 0);
-    assert_true(pn_measure_read(data, 255, 1, 1) == 0);
-    assert_true(pn_measure_read(data, 256, 1, 1) >= 0);
-    assert_true(pn_measure_read(data, 256, 2, 1) == 0);
+    assert_true(pn_measure_read(data, 1023, 1, 1) == 0);
+    assert_true(pn_measure_read(data, 1024, 1, 1) >= 0);
+    assert_true(pn_measure_read(data, 1024, 2, 1) == 0);
     free(data);
 }
 

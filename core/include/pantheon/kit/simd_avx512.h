@@ -237,13 +237,13 @@ PN_INLINE __m512i pn_v_quarters(const uint8_t *p0, const uint8_t *p4, const uint
 }
 
 /* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. The addresses of rows 4, 8
- * and 12 are made anew each time, which the empty instruction enforces: gcc keeps sixteen otherwise, most of them in
- * memory. */
+ * and 12 are made anew each time, others are up to three strides behind them; the empty instruction enforces it: gcc
+ * makes all sixteen otherwise, and keeps them in memory or in vector registers. */
 PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
 {
-    const size_t s = rows.stride, s3 = 3 * s;
+    size_t s = rows.stride, s3 = 3 * s;
     const uint8_t *p0 = rows.base + offset, *p4 = p0 + 4 * s, *p8 = p0 + 8 * s, *p12 = p4 + 8 * s;
-    __asm__("" : "+r"(p4), "+r"(p8), "+r"(p12));
+    __asm__("" : "+r"(p4), "+r"(p8), "+r"(p12), "+r"(s3));
     __m512i a = pn_v_quarters(p0, p4, p8, p12), b = pn_v_quarters(p0 + s, p4 + s, p8 + s, p12 + s);
     __m512i c = pn_v_quarters(p0 + 2 * s, p4 + 2 * s, p8 + 2 * s, p12 + 2 * s);
     __m512i d = pn_v_quarters(p0 + s3, p4 + s3, p8 + s3, p12 + s3);

@@ -83,7 +83,7 @@ PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, cons
     }
 }
 
-/* Row `r` of one column, and with it the PN_F32_STREAMS - 1 that follow it `apart` rows from each other (0: it alone). */
+/* Row `r` by one column, and with it PN_F32_STREAMS - 1 more, each `apart` rows behind the one before; 0: it alone. */
 PN_INLINE void pn_f32_row(const pn_matmul_args *a, const pn_float_type *t, uint64_t r, size_t apart)
 {
     const size_t cols = (size_t)a->weight->cols, stride = (size_t)a->weight->row_stride;

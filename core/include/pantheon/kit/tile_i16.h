@@ -321,12 +321,13 @@ PN_INLINE void pn_tile_put(float *out, size_t apart, pn_vf x, size_t n)
     for (size_t i = 0; i < n; i++) out[i * apart] = part[i];
 }
 
-/* How many of `n` rows follow each other in a lane: all, if they make a stretch of PN_TILE_STRETCH bytes, else one. An
- * odd number, so that lanes compete for the lines of a cache no more than neighbours do. */
+/* How many of `n` rows follow each other in a lane: all, if they make a stretch of PN_TILE_STRETCH bytes, else one. A
+ * number with which no more than four lanes compete for the same lines of a cache, if there is one. */
 PN_INLINE uint64_t pn_tile_rows_of_lane(uint64_t n, size_t stride)
 {
-    const uint64_t k = n / PN_LANES, odd = k - (k % 2 == 0);
-    return k > 1 && odd * stride >= PN_TILE_STRETCH ? odd : 1;
+    uint64_t k = n / PN_LANES;
+    if (k > 1 && k * stride % 2048 == 0) k -= k % 2 == 0;
+    return k > 1 && k * stride >= PN_TILE_STRETCH ? k : 1;
 }
 
 /* What comes behind PN_LANES neighbours from row `r` on; 0 where a host does not tell. */
@@ -337,39 +338,63 @@ PN_INLINE uintptr_t pn_tile_behind(const pn_matmul_args *a, uint64_t r)
     return a->struct_size >= offsetof(pn_matmul_args, ahead) + sizeof a->ahead ? (uintptr_t)a->ahead : 0;
 }
 
-/* All rows by one column; `lanes` computes n rows, one in each lane, and asks for `next` (0: for nothing) meanwhile.
+/* What a row in each lane, n lanes of them, is computed with. */
+typedef struct pn_tile_lanes {
+    pn_rows rows;
+    size_t n;
+    uintptr_t next; /* to be asked for meanwhile, as many bytes as these rows have; 0: nothing */
+    int begin;      /* the first units are still to be unpacked */
+    int more;       /* those of the next row are to be unpacked, too: it lies behind this one */
+    uint8_t *stage;
+} pn_tile_lanes;
+
+/* Chunk number `c` of a row in each lane; the first units of it are in `s` then. */
+PN_INLINE pn_rows pn_tile_lanes_at(const pn_tile_type *t, const pn_tile_lanes *l, size_t c, size_t units,
+                                   pn_tile_unpacked *s)
+{
+    const pn_rows rows = pn_tile_stage(t, l->rows, l->n, PN_LANES, c, units, l->stage);
+    if (c == 0 ? l->begin : l->n < PN_LANES) pn_tile_begin(t, rows, 0, s);
+    return rows;
+}
+
+/* All rows by one column; `row` computes one in each lane.
  *
  * A lane goes through rows that follow each other, and so reads one long stretch of memory. That many long stretches
  * are what processors read ahead of by themselves, better than they can be asked to; with neighbours in the lanes they
  * lose track at the end of each row, and the lines of the next rows have to be asked for. */
 PN_INLINE void pn_tile_walk(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
-                            pn_vf (*lanes)(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
-                                           uint8_t *stage, pn_rows rows, size_t n, uintptr_t next))
+                            pn_vf (*row)(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
+                                         const pn_tile_lanes *l, pn_tile_unpacked *s))
 {
-    const size_t stride = (size_t)a->weight->row_stride;
+    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
+    const int dense = stride == cols / (32 * t->block_units) * t->block_bytes;
     for (uint64_t r = a->row_begin, k; r < a->row_end; r += k * PN_LANES) {
         const size_t n = a->row_end - r < PN_LANES ? (size_t)(a->row_end - r) : PN_LANES;
+        pn_tile_lanes l = {.n = n, .begin = 1, .stage = stage};
+        pn_tile_unpacked s;
         k = pn_tile_rows_of_lane(a->row_end - r, stride);
-        for (uint64_t i = r; i < r + k; i++) {
-            const pn_rows rows = {(const uint8_t *)a->weight->data + i * stride, k * stride};
-            pn_tile_put(a->out + i, k, lanes(a, t, x, stage, rows, n, k > 1 ? 0 : pn_tile_behind(a, r)), n);
+        l.rows = (pn_rows){(const uint8_t *)a->weight->data + r * stride, k * stride};
+        l.next = k > 1 ? 0 : pn_tile_behind(a, r);
+        pn_tile_lanes_at(t, &l, 0, pn_tile_units(cols, 0), &s);
+        for (uint64_t i = r; i < r + k; i++, l.rows.base += stride) {
+            l.begin = i > r && !dense;
+            l.more = dense && i + 1 < r + k;
+            pn_tile_put(a->out + i, k, row(a, t, x, &l, &s), n);
         }
     }
 }
 
-PN_INLINE pn_vf pn_tile_lanes_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
-                                  pn_rows all, size_t n, uintptr_t next)
+PN_INLINE pn_vf pn_tile_row_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
+                                const pn_tile_lanes *l, pn_tile_unpacked *s)
 {
     const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
     pn_vf total = pn_v_zero_f();
-    pn_tile_unpacked s;
     for (size_t c = 0; c < chunks; c++) {
         const size_t units = pn_tile_units(cols, c);
-        const pn_rows rows = pn_tile_stage(t, all, n, PN_LANES, c, units, stage);
-        if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
+        const pn_rows rows = pn_tile_lanes_at(t, l, c, units, s);
         const pn_tile_x y = pn_tile_x_at(t, x, c * 8);
-        pn_vf acc = pn_tile_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks, &y,
-                                      next ? next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, &s);
+        pn_vf acc = pn_tile_chunk_one(t, rows, units, l->n == PN_LANES && (c + 1 < chunks || l->more), &y,
+                                      l->next ? l->next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, s);
         total = pn_v_fma(acc, pn_v_bits_f(pn_v_bcast32(x->scale + c * sizeof(float))), total);
     }
     return total;
@@ -388,7 +413,7 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
         const pn_tile_x y = pn_tile_x_at(t, &x, u);
         pn_tile_start(t, &y, start + u * (t->fine ? 2 : 1));
     }
-    pn_tile_walk(a, t, &x, (uint8_t *)(start + l.n32 * 2), pn_tile_lanes_one);
+    pn_tile_walk(a, t, &x, (uint8_t *)(start + l.n32 * 2), pn_tile_row_one);
 }
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */

@@ -110,20 +110,18 @@ PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t u
     return acc;
 }
 
-PN_INLINE pn_vf pn_tile8_lanes_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
-                                   pn_rows all, size_t n, uintptr_t next)
+PN_INLINE pn_vf pn_tile8_row_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
+                                 const pn_tile_lanes *l, pn_tile_unpacked *s)
 {
     const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
     pn_vf acc = pn_v_zero_f();
-    pn_tile_unpacked s;
     (void)x;
     for (size_t c = 0; c < chunks; c++) {
         const size_t units = pn_tile_units(cols, c);
-        const pn_rows rows = pn_tile_stage(t, all, n, PN_LANES, c, units, stage);
-        if (c == 0 || n < PN_LANES) pn_tile_begin(t, rows, 0, &s);
-        acc = pn_tile8_chunk_one(t, rows, units, n == PN_LANES && c + 1 < chunks,
+        const pn_rows rows = pn_tile_lanes_at(t, l, c, units, s);
+        acc = pn_tile8_chunk_one(t, rows, units, l->n == PN_LANES && (c + 1 < chunks || l->more),
                                  (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
-                                 next ? next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, &s);
+                                 l->next ? l->next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, s);
     }
     return acc;
 }
@@ -302,7 +300,7 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
 PN_INLINE pn_status pn_tile_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
     if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
-    if (a->columns == 1) pn_tile_walk(a, t, NULL, (uint8_t *)a->scratch, pn_tile8_lanes_one);
+    if (a->columns == 1) pn_tile_walk(a, t, NULL, (uint8_t *)a->scratch, pn_tile8_row_one);
     else pn_tile8_many_columns(a, t);
     return PN_OK;
 }
