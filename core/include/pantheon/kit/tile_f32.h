@@ -62,7 +62,7 @@ PN_INLINE void pn_f32_tile(const pn_float_type *t, const uint8_t *row, size_t ro
     }
 }
 
-/* `nr` rows by any number of columns. */
+/* `nr` rows by 2 to PN_TILE_F32_COLUMNS columns: tiles of nearly equal size of more than one column have no fewer. */
 PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, const uint8_t *row, size_t k, size_t n,
                            float *out, size_t c, size_t columns, const size_t nr)
 {
@@ -72,7 +72,6 @@ PN_INLINE void pn_f32_rows(const pn_matmul_args *a, const pn_float_type *t, cons
     row += k * t->bytes;
     out += c * a->out_stride;
     switch (columns) {
-    case 1: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 1); break;
     case 2: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 2); break;
     case 3: pn_f32_tile(t, row, stride, x, a->packed_stride, n, first, out, a->out_stride, 1, nr, 3); break;
 #if PN_TILE_F32_COLUMNS > 3
