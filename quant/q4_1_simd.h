@@ -7,9 +7,7 @@
 PN_INLINE void pn_q4_1_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
     (void)keep;
-    const pn_vi dm = pn_v_word(rows, offset);
-    d[0] = pn_v_half_lo(dm);
-    m[0] = pn_v_half_hi(dm);
+    pn_v_half_both(pn_v_word(rows, offset), d, m);
 }
 
 PN_INLINE void pn_q4_1_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)

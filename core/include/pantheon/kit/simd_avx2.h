@@ -10,6 +10,7 @@
                            */
 #define PN_TILE_F32_COLUMNS 3 /* 4 x 3 sums, 3 activations, 1 weight */
 #define PN_INLINE static inline __attribute__((always_inline, unused))
+#define PN_APART static __attribute__((noinline, unused))
 /* Before a loop with a constant number of rounds: its arrays become registers. */
 #ifdef __clang__
 #define PN_UNROLL _Pragma("clang loop unroll(full)")
@@ -23,6 +24,7 @@ typedef __m256 pn_vf;
 typedef struct pn_rows {
     const uint8_t *base;
     size_t stride;
+    const pn_vi *words;
 } pn_rows;
 
 PN_INLINE pn_vi pn_v_zero(void)
@@ -224,6 +226,12 @@ PN_INLINE pn_vf pn_v_half_hi(pn_vi a)
     return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
 }
 
+PN_INLINE void pn_v_half_both(pn_vi a, pn_vf *lo, pn_vf *hi)
+{
+    *lo = pn_v_half_lo(a);
+    *hi = pn_v_half_hi(a);
+}
+
 PN_INLINE float pn_v_sum(pn_vf a)
 {
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -237,8 +245,24 @@ PN_INLINE __m256i pn_v_halves(const uint8_t *p, size_t stride)
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i_u *)(p + 4 * stride)), 1);
 }
 
+PN_INLINE pn_vi pn_v_read_word(const pn_vi *words, size_t offset)
+{
+    const pn_vi *w = words + offset / 4;
+    switch (offset % 4) {
+    case 0: return w[0];
+    case 1: return _mm256_or_si256(_mm256_srli_epi32(w[0], 8), _mm256_slli_epi32(w[1], 24));
+    case 2: return _mm256_or_si256(_mm256_srli_epi32(w[0], 16), _mm256_slli_epi32(w[1], 16));
+    default: return _mm256_or_si256(_mm256_srli_epi32(w[0], 24), _mm256_slli_epi32(w[1], 8));
+    }
+}
+
 PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
 {
+    if (rows.words) {
+        PN_UNROLL
+        for (size_t i = 0; i < 4; i++) w[i] = pn_v_read_word(rows.words, offset + 4 * i);
+        return;
+    }
     const uint8_t *p = rows.base + offset;
     __m256i a = pn_v_halves(p, rows.stride), b = pn_v_halves(p + rows.stride, rows.stride);
     __m256i c = pn_v_halves(p + 2 * rows.stride, rows.stride), d = pn_v_halves(p + 3 * rows.stride, rows.stride);
@@ -250,9 +274,16 @@ PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
     w[3] = _mm256_unpackhi_epi64(AB, CD);
 }
 
+PN_INLINE void pn_v_words8(pn_rows rows, size_t offset, pn_vi w[8])
+{
+    pn_v_words(rows, offset, w);
+    pn_v_words(rows, offset + 16, w + 4);
+}
+
 PN_INLINE pn_vi pn_v_word(pn_rows rows, size_t offset)
 {
     pn_vi w[4];
+    if (rows.words) return pn_v_read_word(rows.words, offset);
     pn_v_words(rows, offset, w);
     return w[0];
 }

@@ -11,6 +11,9 @@
 #define PN_TILE_COLUMNS 7 /* columns per register tile: 2 x 7 integer and 2 x 7 float sums, 2 weights, 1 activation */
 #define PN_TILE_F32_COLUMNS 6 /* the same of tile_f32.h: 4 x 6 sums, 6 activations, 1 weight */
 #define PN_INLINE static inline __attribute__((always_inline, unused))
+/* A function with registers of its own, which compilers give out better without other loops beside it. They know a
+ * constant that all calls in a source file pass it. */
+#define PN_APART static __attribute__((noinline, unused))
 /* Before a loop with a constant number of rounds: its arrays become registers. */
 #ifdef __clang__
 #define PN_UNROLL _Pragma("clang loop unroll(full)")
@@ -25,6 +28,7 @@ typedef __m512 pn_vf;  /* 16 x float */
 typedef struct pn_rows {
     const uint8_t *base;
     size_t stride;
+    const pn_vi *words; /* not NULL: what was read of them already, 4 bytes a vector, in place of memory */
 } pn_rows;
 
 PN_INLINE pn_vi pn_v_zero(void)
@@ -217,6 +221,14 @@ PN_INLINE pn_vf pn_v_half_hi(pn_vi a)
 {
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a, 16)));
 }
+/* Both. */
+PN_INLINE void pn_v_half_both(pn_vi a, pn_vf *lo, pn_vf *hi)
+{
+    const __m512 x = _mm512_cvtph_ps(_mm512_castsi512_si256(a)), y = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(a, 1));
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    *lo = _mm512_permutex2var_ps(x, even, y);
+    *hi = _mm512_permutex2var_ps(x, _mm512_or_si512(even, _mm512_set1_epi32(1)), y);
+}
 
 /* Sum of the lanes in one fixed order: halves onto each other. */
 PN_INLINE float pn_v_sum(pn_vf a)
@@ -236,29 +248,94 @@ PN_INLINE __m512i pn_v_quarters(const uint8_t *p0, const uint8_t *p4, const uint
     return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p12), 3);
 }
 
-/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. The addresses of rows 4, 8
- * and 12 are made anew each time, others are up to three strides behind them; the empty instruction enforces it: gcc
- * makes all sixteen otherwise, and keeps them in memory or in vector registers. */
-PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
+/* Rows 0, 4, 8 and 12. These addresses are made anew each time, and others are up to three strides behind them; the
+ * empty instruction enforces it: gcc makes all sixteen otherwise, and keeps them in memory or in vector registers. */
+typedef struct pn_v_places {
+    const uint8_t *p0, *p4, *p8, *p12;
+    size_t s, s3; /* one stride, and three */
+} pn_v_places;
+
+PN_INLINE pn_v_places pn_v_places_of(pn_rows rows, size_t offset)
 {
-    size_t s = rows.stride, s3 = 3 * s;
-    const uint8_t *p0 = rows.base + offset, *p4 = p0 + 4 * s, *p8 = p0 + 8 * s, *p12 = p4 + 8 * s;
-    __asm__("" : "+r"(p4), "+r"(p8), "+r"(p12), "+r"(s3));
-    __m512i a = pn_v_quarters(p0, p4, p8, p12), b = pn_v_quarters(p0 + s, p4 + s, p8 + s, p12 + s);
-    __m512i c = pn_v_quarters(p0 + 2 * s, p4 + 2 * s, p8 + 2 * s, p12 + 2 * s);
-    __m512i d = pn_v_quarters(p0 + s3, p4 + s3, p8 + s3, p12 + s3);
-    __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
-    __m512i AB = _mm512_unpackhi_epi32(a, b), CD = _mm512_unpackhi_epi32(c, d);
+    pn_v_places p = {.p0 = rows.base + offset, .s = rows.stride, .s3 = 3 * rows.stride};
+    p.p4 = p.p0 + 4 * p.s;
+    p.p8 = p.p0 + 8 * p.s;
+    p.p12 = p.p4 + 8 * p.s;
+    __asm__("" : "+r"(p.p4), "+r"(p.p8), "+r"(p.p12), "+r"(p.s3));
+    return p;
+}
+
+/* Words 0 .. 3 of each quarter of a, b, c and d: w[i] has word i of the first quarters in its first quarter, etc. */
+PN_INLINE void pn_v_transpose(__m512i a, __m512i b, __m512i c, __m512i d, pn_vi w[4])
+{
+    const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    const __m512i AB = _mm512_unpackhi_epi32(a, b), CD = _mm512_unpackhi_epi32(c, d);
     w[0] = _mm512_unpacklo_epi64(ab, cd);
     w[1] = _mm512_unpackhi_epi64(ab, cd);
     w[2] = _mm512_unpacklo_epi64(AB, CD);
     w[3] = _mm512_unpackhi_epi64(AB, CD);
 }
 
-/* The first of these words alone; all 16 bytes are read. */
+/* The word of each row at `offset` of what was read; the bits are moved where it lies across two vectors. */
+PN_INLINE pn_vi pn_v_read_word(const pn_vi *words, size_t offset)
+{
+    const pn_vi *w = words + offset / 4;
+    switch (offset % 4) {
+    case 0: return w[0];
+    case 1: return _mm512_or_si512(_mm512_srli_epi32(w[0], 8), _mm512_slli_epi32(w[1], 24));
+    case 2: return _mm512_ror_epi32(_mm512_mask_blend_epi16(0x55555555, w[0], w[1]), 16);
+    default: return _mm512_or_si512(_mm512_srli_epi32(w[0], 24), _mm512_slli_epi32(w[1], 8));
+    }
+}
+
+/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. */
+PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
+{
+    if (rows.words) {
+        PN_UNROLL
+        for (size_t i = 0; i < 4; i++) w[i] = pn_v_read_word(rows.words, offset + 4 * i);
+        return;
+    }
+    const pn_v_places p = pn_v_places_of(rows, offset);
+    pn_v_transpose(pn_v_quarters(p.p0, p.p4, p.p8, p.p12),
+                   pn_v_quarters(p.p0 + p.s, p.p4 + p.s, p.p8 + p.s, p.p12 + p.s),
+                   pn_v_quarters(p.p0 + 2 * p.s, p.p4 + 2 * p.s, p.p8 + 2 * p.s, p.p12 + 2 * p.s),
+                   pn_v_quarters(p.p0 + p.s3, p.p4 + p.s3, p.p8 + p.s3, p.p12 + p.s3), w);
+}
+
+/* The 32 bytes at p, and those at q. */
+PN_INLINE __m512i pn_v_halves(const uint8_t *p, const uint8_t *q)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i_u *)p)),
+                              _mm256_loadu_si256((const __m256i_u *)q), 1);
+}
+
+/* The same for 32 bytes, with a fifth less work than twice 16. */
+PN_INLINE void pn_v_words8(pn_rows rows, size_t offset, pn_vi w[8])
+{
+    pn_vi low[4], high[4]; /* quarters: a word of rows 0-3, its fourth after, both of rows 4-7; of rows 8-15 */
+    if (rows.words) {
+        pn_v_words(rows, offset, w);
+        pn_v_words(rows, offset + 16, w + 4);
+        return;
+    }
+    const pn_v_places p = pn_v_places_of(rows, offset);
+    pn_v_transpose(pn_v_halves(p.p0, p.p4), pn_v_halves(p.p0 + p.s, p.p4 + p.s),
+                   pn_v_halves(p.p0 + 2 * p.s, p.p4 + 2 * p.s), pn_v_halves(p.p0 + p.s3, p.p4 + p.s3), low);
+    pn_v_transpose(pn_v_halves(p.p8, p.p12), pn_v_halves(p.p8 + p.s, p.p12 + p.s),
+                   pn_v_halves(p.p8 + 2 * p.s, p.p12 + 2 * p.s), pn_v_halves(p.p8 + p.s3, p.p12 + p.s3), high);
+    PN_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        w[i] = _mm512_shuffle_i32x4(low[i], high[i], 0x88);
+        w[4 + i] = _mm512_shuffle_i32x4(low[i], high[i], 0xdd);
+    }
+}
+
+/* The first word of the 16 bytes at `offset` alone; all 16 are read if they come from memory. */
 PN_INLINE pn_vi pn_v_word(pn_rows rows, size_t offset)
 {
     pn_vi w[4];
+    if (rows.words) return pn_v_read_word(rows.words, offset);
     pn_v_words(rows, offset, w);
     return w[0];
 }

@@ -178,9 +178,11 @@ PN_INLINE void pn_amx_many_columns(const pn_matmul_args *a, const pn_tile_type *
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t k = 0; k < l.n256; k++) {
             const size_t units = pn_tile_units(cols, k);
-            const pn_rows rows = pn_tile_stage(t, (pn_rows){row, stride}, n, PN_TILE_ROWS, k, units, stage);
+            const pn_rows all = {.base = row, .stride = stride};
+            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, k, units, stage);
             pn_amx_unpack(t, rows, units, 0, s);
-            pn_amx_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
+            rows.base += PN_LANES * rows.stride;
+            pn_amx_unpack(t, rows, units, 1, s);
             for (size_t c = 0; c < a->columns; c += wide) {
                 /* The last tile begins early enough to be a whole one; what it repeats is left out. */
                 const size_t from = c + wide <= a->columns ? c : a->columns - wide, first = c - from;

@@ -31,7 +31,8 @@
 #define PN_TILE_ROWS (2 * PN_LANES)
 #define PN_TILE_STRETCH 8192 /* bytes that a lane should read without a gap, with one column */
 
-/* How a type unpacks. A constant that the compiler sees through; the functions must be PN_INLINE. */
+/* How a type unpacks. A constant that the compiler sees through; the functions must be PN_INLINE, and take what they
+ * need of their block, and of nothing else, with pn_v_word, pn_v_words and pn_v_words8. */
 typedef struct pn_tile_type {
     size_t block_bytes;
     size_t block_units; /* units of 32 elements per block: 1, 2, 4 or 8 */
@@ -49,6 +50,7 @@ typedef struct pn_tile_type {
 } pn_tile_type;
 
 #define PN_TILE_KEEP 24
+#define PN_TILE_WORDS 72 /* most words that are kept of a chunk: 8 blocks of 36 bytes */
 
 PN_INLINE int pn_tile_biased(const pn_tile_type *t)
 {
@@ -98,10 +100,10 @@ PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, pn_rows rows, size_t n, s
 {
     const size_t bytes = pn_tile_chunk_bytes(t), used = units / t->block_units * t->block_bytes;
     const uint8_t *from = rows.base + chunk * bytes;
-    if (n >= tile) return (pn_rows){from, rows.stride};
+    if (n >= tile) return (pn_rows){.base = from, .stride = rows.stride};
     for (size_t i = 0; i < n; i++) memcpy(stage + i * bytes, from + i * rows.stride, used);
     memset(stage + n * bytes, 0, (tile - n) * bytes);
-    return (pn_rows){stage, bytes};
+    return (pn_rows){.base = stage, .stride = bytes};
 }
 
 /* Units of 32 elements in a chunk. */
@@ -109,6 +111,29 @@ PN_INLINE size_t pn_tile_units(size_t cols, size_t chunk)
 {
     size_t left = (cols - chunk * PN_I16_CHUNK) / 32;
     return left < 8 ? left : 8;
+}
+
+/* Whether the bytes of a chunk become words in order, 32 bytes at a time and up to 16 at its end: small blocks share
+ * words, and some bytes would be read twice if each block were read by itself. */
+PN_INLINE int pn_tile_reads(const pn_tile_type *t, size_t units)
+{
+    const size_t bytes = pn_tile_chunk_bytes(t);
+    return t->block_units < 8 && units == 8 && bytes >= 32 && bytes <= 4 * PN_TILE_WORDS && bytes % 4 == 0 &&
+           bytes % 32 <= 16;
+}
+
+/* Read what block number `block` of a chunk needs and those before it did not; the rows that `head` and `bytes` take it
+ * from. */
+PN_INLINE pn_rows pn_tile_read(const pn_tile_type *t, pn_rows rows, size_t block, pn_vi *words)
+{
+    const size_t all = pn_tile_chunk_bytes(t);
+    PN_UNROLL
+    for (size_t at = (block * t->block_bytes + 31) / 32 * 32; at < (block + 1) * t->block_bytes; at += 32) {
+        if (at + 32 <= all) pn_v_words8(rows, at, words + at / 4);
+        else pn_v_words(rows, all - 16, words + (all - 16) / 4);
+    }
+    rows.words = words;
+    return rows;
 }
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
@@ -247,26 +272,55 @@ PN_INLINE pn_tile_x pn_tile_x_at(const pn_tile_type *t, const pn_tile_x *x, size
                        x->start + groups * u};
 }
 
-/* What was unpacked ahead of its use: bytes of the next `span` units, scales and minima of their block. Loads and
- * shuffles come before the multiplications of the units before them, which gives a processor something to do while
- * those wait for each other. */
+/* What was unpacked ahead of its use: bytes of the next `span` units, scales and minima of their block, and words that
+ * were read of their chunk. Loads and shuffles come before the multiplications of the units before them, which gives a
+ * processor something to do while those wait for each other. */
 typedef struct pn_tile_unpacked {
     pn_vf d[16], m[16];
-    pn_vi keep[PN_TILE_KEEP], w[8 * 8];
+    pn_vi keep[PN_TILE_KEEP], w[8 * 8], words[PN_TILE_WORDS];
 } pn_tile_unpacked;
 
-PN_INLINE void pn_tile_begin(const pn_tile_type *t, pn_rows rows, size_t offset, pn_tile_unpacked *s)
+/* A chunk of a row in each lane. */
+typedef struct pn_tile_part {
+    pn_rows rows;
+    size_t units;   /* 1 .. 8 */
+    size_t follow;  /* units of the chunk that lies behind it and is computed next; 0: none is */
+    uintptr_t next; /* to be asked for meanwhile, as many bytes as these rows have; 0: nothing */
+} pn_tile_part;
+
+/* What units unit .. unit + span - 1 of a chunk add to the sums of its rows: acc continued by their codes w, scales d
+ * and minima m; `x` is the column's chunk. */
+typedef pn_vf (*pn_tile_use)(const pn_tile_type *t, const pn_tile_x *x, size_t unit, const pn_vi *w, const pn_vf *d,
+                             const pn_vf *m, pn_vf acc);
+
+/* Unpack the first units of block number `block` of a chunk that pn_tile_reads (`reads`), or not. */
+PN_INLINE void pn_tile_begin_block(const pn_tile_type *t, pn_rows rows, int reads, size_t block, pn_tile_unpacked *s)
 {
-    t->head(rows, offset, s->d, s->m, s->keep);
-    t->bytes(rows, offset, 0, s->keep, s->w);
+    if (reads) rows = pn_tile_read(t, rows, block, s->words);
+    t->head(rows, block * t->block_bytes, s->d, s->m, s->keep);
+    t->bytes(rows, block * t->block_bytes, 0, s->keep, s->w);
 }
 
-/* Takes what is needed of units unit .. unit + span - 1 of a block from s, and unpacks those that follow: in the block
- * at `offset`, or in the next one where `more`. */
-PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, size_t unit, int more,
+PN_INLINE void pn_tile_begin(const pn_tile_type *t, pn_rows rows, size_t units, pn_tile_unpacked *s)
+{
+    if (pn_tile_reads(t, units)) {
+        pn_tile_begin_block(t, rows, 1, 0, s);
+        return;
+    }
+    pn_tile_begin_block(t, rows, 0, 0, s);
+    if (!pn_tile_reads(t, 8)) return;
+    PN_UNROLL
+    for (size_t i = 0; i < (t->block_bytes + 31) / 32 * 8; i++)
+        s->words[i] = pn_v_zero(); /* never used, but compilers cannot know */
+}
+
+/* Takes what is needed of units unit .. unit + span - 1 of a block from s, and unpacks those that follow them: in the
+ * block, in the next one, or in the next chunk. */
+PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_tile_part part, int reads, size_t block, size_t unit,
                             pn_tile_unpacked *s, pn_vf *d, pn_vf *m, pn_vi *w)
 {
-    const size_t groups = t->fine ? 2 : 1;
+    const size_t groups = t->fine ? 2 : 1, bytes = t->block_bytes;
+    const size_t units = reads || t->block_units == 8 ? 8 : part.units;
     PN_UNROLL
     for (size_t i = 0; i < 8 * t->span; i++) w[i] = s->w[i];
     PN_UNROLL
@@ -274,38 +328,44 @@ PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_rows rows, size_t offset, 
         d[i] = s->d[unit * groups + i];
         if (t->minimum) m[i] = s->m[unit * groups + i];
     }
-    if (unit + t->span < t->block_units) t->bytes(rows, offset, unit + t->span, s->keep, s->w);
-    else if (more) pn_tile_begin(t, rows, offset + t->block_bytes, s);
+    if (unit + t->span < t->block_units) {
+        if (reads) part.rows.words = s->words;
+        t->bytes(part.rows, block * bytes, unit + t->span, s->keep, s->w);
+    } else if ((block + 1) * t->block_units < units) {
+        pn_tile_begin_block(t, part.rows, reads, block + 1, s);
+    } else if (part.follow) {
+        part.rows.base += (block + 1) * bytes;
+        pn_tile_begin(t, part.rows, part.follow, s);
+    }
 }
 
-/* acc over one chunk of PN_LANES rows, whose first units are in `s`; `more`: the next chunk lies behind this one.
- * `next` are bytes to ask for meanwhile, as many as these rows have (0: none). */
-PN_INLINE pn_vf pn_tile_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const pn_tile_x *x,
-                                  uintptr_t next, pn_tile_unpacked *s)
+PN_INLINE pn_vf pn_tile_block(const pn_tile_type *t, pn_tile_part part, int reads, size_t block, const pn_tile_x *x,
+                              pn_tile_use use, pn_vf acc, pn_tile_unpacked *s)
 {
-    const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
-    pn_vf acc = pn_v_zero_f();
-    for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        PN_UNROLL
-        for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vf d[16], m[16];
-            pn_vi w[8 * 8];
-            if (next) next = pn_tile_prefetch(next, share);
-            pn_tile_step(t, rows, offset, u, more || u0 + t->block_units < units, s, d, m, w);
-            PN_UNROLL
-            for (size_t i = 0; i < t->span; i++) {
-                const pn_tile_x y = pn_tile_x_at(t, x, u0 + u + i);
-                pn_vi isum[2];
-                pn_tile_unit_dot(t, w + 8 * i, &y, isum);
-                PN_UNROLL
-                for (size_t g = 0; g < groups; g++) {
-                    acc = pn_v_fma(d[i * groups + g], pn_v_float(isum[g]), acc);
-                    if (t->minimum)
-                        acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(y.sums + 4 * g)), acc);
-                }
-            }
-        }
+    const size_t bytes = t->block_bytes * PN_LANES;
+    PN_UNROLL
+    for (size_t u = 0; u < t->block_units; u += t->span) {
+        pn_vf d[16], m[16];
+        pn_vi w[8 * 8];
+        if (part.next)
+            pn_tile_prefetch(part.next + block * bytes + bytes * u / t->block_units, bytes * t->span / t->block_units);
+        pn_tile_step(t, part, reads, block, u, s, d, m, w);
+        acc = use(t, x, block * t->block_units + u, w, d, m, acc);
     }
+    return acc;
+}
+
+/* acc continued over a chunk, whose first units are in `s`. */
+PN_INLINE pn_vf pn_tile_chunk(const pn_tile_type *t, const pn_tile_part *part, const pn_tile_x *x, pn_tile_use use,
+                              pn_vf acc, pn_tile_unpacked *s)
+{
+    if (pn_tile_reads(t, part->units)) {
+        PN_UNROLL
+        for (size_t b = 0; b < 8 / t->block_units; b++) acc = pn_tile_block(t, *part, 1, b, x, use, acc, s);
+        return acc;
+    }
+    if (t->block_units == 8) return pn_tile_block(t, *part, 0, 0, x, use, acc, s);
+    for (size_t b = 0; b * t->block_units < part->units; b++) acc = pn_tile_block(t, *part, 0, b, x, use, acc, s);
     return acc;
 }
 
@@ -342,29 +402,37 @@ PN_INLINE uintptr_t pn_tile_behind(const pn_matmul_args *a, uint64_t r)
 typedef struct pn_tile_lanes {
     pn_rows rows;
     size_t n;
-    uintptr_t next; /* to be asked for meanwhile, as many bytes as these rows have; 0: nothing */
+    uintptr_t next; /* as in pn_tile_part */
     int begin;      /* the first units are still to be unpacked */
     int more;       /* those of the next row are to be unpacked, too: it lies behind this one */
     uint8_t *stage;
 } pn_tile_lanes;
 
-/* Chunk number `c` of a row in each lane; the first units of it are in `s` then. */
-PN_INLINE pn_rows pn_tile_lanes_at(const pn_tile_type *t, const pn_tile_lanes *l, size_t c, size_t units,
-                                   pn_tile_unpacked *s)
+/* Chunk number `chunk`, whose first units are in `s` then. */
+PN_INLINE pn_tile_part pn_tile_part_of(const pn_tile_type *t, const pn_tile_lanes *l, size_t cols, size_t chunk,
+                                       pn_tile_unpacked *s)
 {
-    const pn_rows rows = pn_tile_stage(t, l->rows, l->n, PN_LANES, c, units, l->stage);
-    if (c == 0 ? l->begin : l->n < PN_LANES) pn_tile_begin(t, rows, 0, s);
-    return rows;
+    const int whole = l->n == PN_LANES, last = (chunk + 1) * PN_I16_CHUNK >= cols;
+    pn_tile_part p = {.units = pn_tile_units(cols, chunk)};
+    p.rows = pn_tile_stage(t, l->rows, l->n, PN_LANES, chunk, p.units, l->stage);
+    if (whole && !last) p.follow = pn_tile_units(cols, chunk + 1);
+    if (whole && last && l->more) p.follow = pn_tile_units(cols, 0);
+    if (l->next) p.next = l->next + chunk * PN_LANES * pn_tile_chunk_bytes(t);
+    if (chunk == 0 ? l->begin : !whole) pn_tile_begin(t, p.rows, p.units, s);
+    return p;
 }
 
-/* All rows by one column; `row` computes one in each lane.
+/* `total` continued over chunk number `chunk` of a column that begins at `x`. */
+typedef pn_vf (*pn_tile_sum)(const pn_tile_type *t, const pn_tile_part *part, const pn_tile_x *x, size_t chunk,
+                             pn_vf total, pn_tile_unpacked *s);
+
+/* All rows by one column, whose chunks `sum` multiplies.
  *
  * A lane goes through rows that follow each other, and so reads one long stretch of memory. That many long stretches
  * are what processors read ahead of by themselves, better than they can be asked to; with neighbours in the lanes they
  * lose track at the end of each row, and the lines of the next rows have to be asked for. */
 PN_INLINE void pn_tile_walk(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x, uint8_t *stage,
-                            pn_vf (*row)(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
-                                         const pn_tile_lanes *l, pn_tile_unpacked *s))
+                            pn_tile_sum sum)
 {
     const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
     const int dense = stride == cols / (32 * t->block_units) * t->block_bytes;
@@ -373,31 +441,48 @@ PN_INLINE void pn_tile_walk(const pn_matmul_args *a, const pn_tile_type *t, cons
         pn_tile_lanes l = {.n = n, .begin = 1, .stage = stage};
         pn_tile_unpacked s;
         k = pn_tile_rows_of_lane(a->row_end - r, stride);
-        l.rows = (pn_rows){(const uint8_t *)a->weight->data + r * stride, k * stride};
+        l.rows = (pn_rows){.base = (const uint8_t *)a->weight->data + r * stride, .stride = k * stride};
         l.next = k > 1 ? 0 : pn_tile_behind(a, r);
-        pn_tile_lanes_at(t, &l, 0, pn_tile_units(cols, 0), &s);
+        pn_tile_part_of(t, &l, cols, 0, &s);
         for (uint64_t i = r; i < r + k; i++, l.rows.base += stride) {
+            pn_vf total = pn_v_zero_f();
             l.begin = i > r && !dense;
             l.more = dense && i + 1 < r + k;
-            pn_tile_put(a->out + i, k, row(a, t, x, &l, &s), n);
+            for (size_t c = 0; c * PN_I16_CHUNK < cols; c++) {
+                const pn_tile_part part = pn_tile_part_of(t, &l, cols, c, &s);
+                total = sum(t, &part, x, c, total, &s);
+            }
+            pn_tile_put(a->out + i, k, total, n);
         }
     }
 }
 
-PN_INLINE pn_vf pn_tile_row_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
-                                const pn_tile_lanes *l, pn_tile_unpacked *s)
+/* pn_tile_use of 16-bit activations. */
+PN_INLINE pn_vf pn_tile_use16(const pn_tile_type *t, const pn_tile_x *x, size_t unit, const pn_vi *w, const pn_vf *d,
+                              const pn_vf *m, pn_vf acc)
 {
-    const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
-    pn_vf total = pn_v_zero_f();
-    for (size_t c = 0; c < chunks; c++) {
-        const size_t units = pn_tile_units(cols, c);
-        const pn_rows rows = pn_tile_lanes_at(t, l, c, units, s);
-        const pn_tile_x y = pn_tile_x_at(t, x, c * 8);
-        pn_vf acc = pn_tile_chunk_one(t, rows, units, l->n == PN_LANES && (c + 1 < chunks || l->more), &y,
-                                      l->next ? l->next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, s);
-        total = pn_v_fma(acc, pn_v_bits_f(pn_v_bcast32(x->scale + c * sizeof(float))), total);
+    const size_t groups = t->fine ? 2 : 1;
+    PN_UNROLL
+    for (size_t i = 0; i < t->span; i++) {
+        const pn_tile_x y = pn_tile_x_at(t, x, unit + i);
+        pn_vi isum[2];
+        pn_tile_unit_dot(t, w + 8 * i, &y, isum);
+        PN_UNROLL
+        for (size_t g = 0; g < groups; g++) {
+            acc = pn_v_fma(d[i * groups + g], pn_v_float(isum[g]), acc);
+            if (t->minimum) acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(y.sums + 4 * g)), acc);
+        }
     }
-    return total;
+    return acc;
+}
+
+/* pn_tile_sum of 16-bit activations. */
+PN_INLINE pn_vf pn_tile_sum16(const pn_tile_type *t, const pn_tile_part *part, const pn_tile_x *x, size_t chunk,
+                              pn_vf total, pn_tile_unpacked *s)
+{
+    const pn_tile_x y = pn_tile_x_at(t, x, chunk * 8);
+    const pn_vf acc = pn_tile_chunk(t, part, &y, pn_tile_use16, pn_v_zero_f(), s);
+    return pn_v_fma(acc, pn_v_bits_f(pn_v_bcast32(x->scale + chunk * sizeof(float))), total);
 }
 
 PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t)
@@ -413,36 +498,50 @@ PN_INLINE void pn_tile_one_column(const pn_matmul_args *a, const pn_tile_type *t
         const pn_tile_x y = pn_tile_x_at(t, &x, u);
         pn_tile_start(t, &y, start + u * (t->fine ? 2 : 1));
     }
-    pn_tile_walk(a, t, &x, (uint8_t *)(start + l.n32 * 2), pn_tile_row_one);
+    pn_tile_walk(a, t, &x, (uint8_t *)(start + l.n32 * 2), pn_tile_sum16);
 }
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
 
-/* Unpack one group of PN_LANES rows by one chunk: scales (and minima) to d and m, words of four bytes to `store`, by
- * their number within the chunk. */
+/* What becomes of the bytes of word number `word` of a chunk, of one group of PN_LANES rows. */
+typedef void (*pn_tile_store)(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group, int32_t (*w)[2][PN_LANES]);
+
+/* Unpack block number `block` of a chunk: scales (and minima) to d and m, its bytes to `store`. */
+PN_INLINE void pn_tile_unpack_block(const pn_tile_type *t, pn_rows rows, size_t block, size_t group,
+                                    float (*d)[2][PN_LANES], float (*m)[2][PN_LANES], int32_t (*w)[2][PN_LANES],
+                                    pn_tile_store store)
+{
+    const size_t groups = t->fine ? 2 : 1, offset = block * t->block_bytes, u0 = block * t->block_units;
+    pn_vf scale[16], minimum[16];
+    pn_vi keep[PN_TILE_KEEP];
+    t->head(rows, offset, scale, minimum, keep);
+    PN_UNROLL
+    for (size_t i = 0; i < t->block_units * groups; i++) {
+        pn_v_store_f(d[u0 * groups + i][group], scale[i]);
+        if (t->minimum) pn_v_store_f(m[u0 * groups + i][group], minimum[i]);
+    }
+    PN_UNROLL
+    for (size_t u = 0; u < t->block_units; u += t->span) {
+        pn_vi bytes[8 * 8];
+        t->bytes(rows, offset, u, keep, bytes);
+        PN_UNROLL
+        for (size_t i = 0; i < 8 * t->span; i++) store(t, bytes[i], (u0 + u) * 8 + i, group, w);
+    }
+}
+
+/* The same for a chunk of one group of rows. */
 PN_INLINE void pn_tile_unpack_to(const pn_tile_type *t, pn_rows rows, size_t units, size_t group,
                                  float (*d)[2][PN_LANES], float (*m)[2][PN_LANES], int32_t (*w)[2][PN_LANES],
-                                 void (*store)(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group,
-                                               int32_t (*w)[2][PN_LANES]))
+                                 pn_tile_store store)
 {
-    const size_t groups = t->fine ? 2 : 1;
-    for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
-        pn_vf scale[16], minimum[16];
-        pn_vi keep[PN_TILE_KEEP];
-        t->head(rows, offset, scale, minimum, keep);
+    if (pn_tile_reads(t, units)) {
+        pn_vi words[PN_TILE_WORDS];
         PN_UNROLL
-        for (size_t i = 0; i < t->block_units * groups; i++) {
-            pn_v_store_f(d[u0 * groups + i][group], scale[i]);
-            if (t->minimum) pn_v_store_f(m[u0 * groups + i][group], minimum[i]);
-        }
-        PN_UNROLL
-        for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vi bytes[8 * 8];
-            t->bytes(rows, offset, u, keep, bytes);
-            PN_UNROLL
-            for (size_t i = 0; i < 8 * t->span; i++) store(t, bytes[i], (u0 + u) * 8 + i, group, w);
-        }
+        for (size_t b = 0; b < 8 / t->block_units; b++)
+            pn_tile_unpack_block(t, pn_tile_read(t, rows, b, words), b, group, d, m, w, store);
+        return;
     }
+    for (size_t b = 0; b * t->block_units < units; b++) pn_tile_unpack_block(t, rows, b, group, d, m, w, store);
 }
 
 PN_INLINE void pn_tile_store_pairs(const pn_tile_type *t, pn_vi bytes, size_t word, size_t group,
@@ -543,7 +642,7 @@ PN_INLINE void pn_tile_chunk_many(const pn_matmul_args *a, const pn_tile_type *t
     }
 }
 
-PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
+PN_APART void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const pn_i16_layout l = pn_i16_layout_of((size_t)a->weight->cols);
     const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
@@ -557,9 +656,11 @@ PN_INLINE void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type 
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, (pn_rows){row, stride}, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows all = {.base = row, .stride = stride};
+            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
             pn_tile_unpack(t, rows, units, 0, s);
-            pn_tile_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
+            rows.base += PN_LANES * rows.stride;
+            pn_tile_unpack(t, rows, units, 1, s);
             pn_tile_chunk_many(a, t, s, &l, c, units, total);
         }
         for (size_t c = 0; c < a->columns; c++)

@@ -70,60 +70,41 @@ PN_INLINE pn_vi pn_tile8_dot(const pn_tile_type *t, pn_vi acc, pn_vi w, pn_vi x)
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
 
-/* `acc` continued over one chunk of PN_LANES rows; `more`, `next` and `s` as in pn_tile_chunk_one. */
-PN_INLINE pn_vf pn_tile8_chunk_one(const pn_tile_type *t, pn_rows rows, size_t units, int more, const uint8_t *x,
-                                   pn_vf acc, uintptr_t next, pn_tile_unpacked *s)
+/* pn_tile_use of 8-bit activations; x->q is the chunk's record. */
+PN_INLINE pn_vf pn_tile8_use(const pn_tile_type *t, const pn_tile_x *x, size_t unit, const pn_vi *w, const pn_vf *d,
+                             const pn_vf *m, pn_vf acc)
 {
-    const size_t groups = t->fine ? 2 : 1, share = t->block_bytes * PN_LANES * t->span / t->block_units;
-    const uint8_t *scale = x + offsetof(pn_i8_chunk, scale);
-    const uint8_t *sum = x + (t->fine ? offsetof(pn_i8_chunk, sum16) : offsetof(pn_i8_chunk, sum32));
-    const uint8_t *isum = x + (t->fine ? offsetof(pn_i8_chunk, isum16) : offsetof(pn_i8_chunk, isum32));
-    for (size_t u0 = 0, offset = 0; u0 < units; u0 += t->block_units, offset += t->block_bytes) {
+    const size_t groups = t->fine ? 2 : 1;
+    const uint8_t *scale = x->q + offsetof(pn_i8_chunk, scale);
+    const uint8_t *sum = x->q + (t->fine ? offsetof(pn_i8_chunk, sum16) : offsetof(pn_i8_chunk, sum32));
+    const uint8_t *isum = x->q + (t->fine ? offsetof(pn_i8_chunk, isum16) : offsetof(pn_i8_chunk, isum32));
+    PN_UNROLL
+    for (size_t i = 0; i < t->span; i++) {
+        const size_t u = unit + i;
+        pn_vi p[2];
+        p[0] = pn_tile8_start(t, isum + u * groups * 4);
+        p[1] = t->fine ? pn_tile8_start(t, isum + (u * groups + 1) * 4) : pn_v_zero();
         PN_UNROLL
-        for (size_t u = 0; u < t->block_units; u += t->span) {
-            pn_vf d[16], m[16];
-            pn_vi w[8 * 8];
-            if (next) next = pn_tile_prefetch(next, share);
-            pn_tile_step(t, rows, offset, u, more || u0 + t->block_units < units, s, d, m, w);
-            PN_UNROLL
-            for (size_t i = 0; i < t->span; i++) {
-                const size_t unit = u0 + u + i;
-                pn_vi p[2];
-                p[0] = pn_tile8_start(t, isum + unit * groups * 4);
-                p[1] = t->fine ? pn_tile8_start(t, isum + (unit * groups + 1) * 4) : pn_v_zero();
-                PN_UNROLL
-                for (size_t j = 0; j < 8; j++)
-                    p[j / 4] = pn_tile8_dot(t, p[j / 4], pn_tile8_word(t, w[8 * i + j]),
-                                            pn_v_bcast32(x + unit * 32 + 4 * j));
-                if (!t->fine) p[0] = pn_v_add32(p[0], p[1]);
-                const pn_vf f = pn_v_bits_f(pn_v_bcast32(scale + unit * 4));
-                PN_UNROLL
-                for (size_t g = 0; g < groups; g++) {
-                    acc = pn_v_fma(pn_v_mul(d[i * groups + g], f), pn_v_float(p[g]), acc);
-                    if (t->minimum)
-                        acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(sum + (unit * groups + g) * 4)),
-                                       acc);
-                }
-            }
+        for (size_t j = 0; j < 8; j++)
+            p[j / 4] = pn_tile8_dot(t, p[j / 4], pn_tile8_word(t, w[8 * i + j]), pn_v_bcast32(x->q + u * 32 + 4 * j));
+        if (!t->fine) p[0] = pn_v_add32(p[0], p[1]);
+        const pn_vf f = pn_v_bits_f(pn_v_bcast32(scale + u * 4));
+        PN_UNROLL
+        for (size_t g = 0; g < groups; g++) {
+            acc = pn_v_fma(pn_v_mul(d[i * groups + g], f), pn_v_float(p[g]), acc);
+            if (t->minimum)
+                acc = pn_v_fma(m[i * groups + g], pn_v_bits_f(pn_v_bcast32(sum + (u * groups + g) * 4)), acc);
         }
     }
     return acc;
 }
 
-PN_INLINE pn_vf pn_tile8_row_one(const pn_matmul_args *a, const pn_tile_type *t, const pn_tile_x *x,
-                                 const pn_tile_lanes *l, pn_tile_unpacked *s)
+/* pn_tile_sum of 8-bit activations. */
+PN_INLINE pn_vf pn_tile8_sum(const pn_tile_type *t, const pn_tile_part *part, const pn_tile_x *x, size_t chunk,
+                             pn_vf total, pn_tile_unpacked *s)
 {
-    const size_t cols = (size_t)a->weight->cols, chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
-    pn_vf acc = pn_v_zero_f();
-    (void)x;
-    for (size_t c = 0; c < chunks; c++) {
-        const size_t units = pn_tile_units(cols, c);
-        const pn_rows rows = pn_tile_lanes_at(t, l, c, units, s);
-        acc = pn_tile8_chunk_one(t, rows, units, l->n == PN_LANES && (c + 1 < chunks || l->more),
-                                 (const uint8_t *)a->packed + c * sizeof(pn_i8_chunk), acc,
-                                 l->next ? l->next + c * PN_LANES * pn_tile_chunk_bytes(t) : 0, s);
-    }
-    return acc;
+    const pn_tile_x y = {.q = x->q + chunk * sizeof(pn_i8_chunk)};
+    return pn_tile_chunk(t, part, &y, pn_tile8_use, total, s);
 }
 
 /* ---- many columns ------------------------------------------------------------------------------------------------ */
@@ -272,7 +253,7 @@ PN_INLINE void pn_tile8_chunk_many(const pn_matmul_args *a, const pn_tile_type *
     }
 }
 
-PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
+PN_APART void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
     const size_t chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
@@ -286,9 +267,11 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < chunks; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows rows = pn_tile_stage(t, (pn_rows){row, stride}, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows all = {.base = row, .stride = stride};
+            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
             pn_tile8_unpack(t, rows, units, 0, s);
-            pn_tile8_unpack(t, (pn_rows){rows.base + PN_LANES * rows.stride, rows.stride}, units, 1, s);
+            rows.base += PN_LANES * rows.stride;
+            pn_tile8_unpack(t, rows, units, 1, s);
             pn_tile8_chunk_many(a, t, s, c, units, total);
         }
         for (size_t c = 0; c < a->columns; c++)
@@ -300,7 +283,8 @@ PN_INLINE void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type
 PN_INLINE pn_status pn_tile_i8_matmul(const pn_matmul_args *a, const pn_tile_type *t)
 {
     if (a->scratch_bytes < pn_tile_scratch_bytes(t, (size_t)a->weight->cols, a->columns)) return PN_E_ARGUMENT;
-    if (a->columns == 1) pn_tile_walk(a, t, NULL, (uint8_t *)a->scratch, pn_tile8_row_one);
+    const pn_tile_x x = {.q = (const uint8_t *)a->packed};
+    if (a->columns == 1) pn_tile_walk(a, t, &x, (uint8_t *)a->scratch, pn_tile8_sum);
     else pn_tile8_many_columns(a, t);
     return PN_OK;
 }

@@ -67,7 +67,7 @@ PN_INLINE void pn_tile_rows_pairs(pn_rows rows, size_t k, pn_vi w[4])
 PN_INLINE void pn_tile_rows_transpose(const pn_tile_type *t, const pn_codes *stage, size_t units, size_t group,
                                       pn_tile_scratch *s)
 {
-    const pn_rows rows = {(const uint8_t *)stage, sizeof *stage};
+    const pn_rows rows = {.base = (const uint8_t *)stage, .stride = sizeof *stage};
     const size_t scales = units * (t->fine ? 2 : 1);
     for (size_t k = 0; k < units * 32; k += 8) {
         pn_vi w[4];
@@ -90,7 +90,7 @@ PN_INLINE pn_vi pn_tile_rows_bytes(const pn_tile_type *t, pn_vi even, pn_vi odd)
 PN_INLINE void pn_tile_rows_transpose8(const pn_tile_type *t, const pn_codes *stage, size_t units, size_t group,
                                        pn_tile8_scratch *s)
 {
-    const pn_rows rows = {(const uint8_t *)stage, sizeof *stage};
+    const pn_rows rows = {.base = (const uint8_t *)stage, .stride = sizeof *stage};
     const size_t scales = units * (t->fine ? 2 : 1);
     for (size_t k = 0; k < units * 32; k += 8) {
         pn_vi w[4];

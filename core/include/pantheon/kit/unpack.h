@@ -16,7 +16,8 @@
 PN_INLINE void pn_unpack_words(pn_rows rows, size_t offset, size_t n, pn_vi *w)
 {
     PN_UNROLL
-    for (size_t i = 0; i < n; i++) pn_v_words(rows, offset + 16 * i, w + 4 * i);
+    for (size_t i = 0; i + 2 <= n; i += 2) pn_v_words8(rows, offset + 16 * i, w + 4 * i);
+    if (n % 2) pn_v_words(rows, offset + 16 * (n - 1), w + 4 * (n - 1));
 }
 
 /* Low and high four bits of every byte. */
