@@ -293,7 +293,7 @@ typedef struct pn_tile_part {
 typedef pn_vf (*pn_tile_use)(const pn_tile_type *t, const pn_tile_x *x, size_t unit, const pn_vi *w, const pn_vf *d,
                              const pn_vf *m, pn_vf acc);
 
-/* Unpack the first units of block number `block` of a chunk that pn_tile_reads (`reads`), or not. */
+/* Unpack the first units of block number `block`; `reads`: pn_tile_reads holds for the chunk. */
 PN_INLINE void pn_tile_begin_block(const pn_tile_type *t, pn_rows rows, int reads, size_t block, pn_tile_unpacked *s)
 {
     if (reads) rows = pn_tile_read(t, rows, block, s->words);
@@ -301,6 +301,7 @@ PN_INLINE void pn_tile_begin_block(const pn_tile_type *t, pn_rows rows, int read
     t->bytes(rows, block * t->block_bytes, 0, s->keep, s->w);
 }
 
+/* Unpack the first units of a chunk of `units`. */
 PN_INLINE void pn_tile_begin(const pn_tile_type *t, pn_rows rows, size_t units, pn_tile_unpacked *s)
 {
     if (pn_tile_reads(t, units)) {
@@ -339,6 +340,7 @@ PN_INLINE void pn_tile_step(const pn_tile_type *t, pn_tile_part part, int reads,
     }
 }
 
+/* acc continued over block number `block` of a chunk, whose first units are in `s`. */
 PN_INLINE pn_vf pn_tile_block(const pn_tile_type *t, pn_tile_part part, int reads, size_t block, const pn_tile_x *x,
                               pn_tile_use use, pn_vf acc, pn_tile_unpacked *s)
 {
