@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <omp.h>
 
+#define FEW_BYTES (1u << 20) /* of weights for each thread in a row phase */
+
 /* Elements that unpacking a row writes: whole blocks, so more than `cols` where a type lays out rows its own way. */
 static size_t unpacked_elems(const pn_qweight *w)
 {
@@ -321,12 +323,20 @@ static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end,
     }
 }
 
+/* Units of each thread's first piece. With one column a phase of few bytes takes some ten microseconds, and claims,
+ * whose counter goes from core to core, cost more than an uneven end: then the first piece is most of a thread's share. */
+static size_t first_units(const pn_exec *ex, const pn_phase *ph, uint32_t team)
+{
+    const size_t columns = ph->selected ? ex->n_selected : ex->n_tokens;
+    return pn_work_first(ph->n_units, team, columns == 1 && ph->bytes / team < FEW_BYTES ? 7 : 4);
+}
+
 /* What `thread` reads first in the next row phase; behind the last it is the first one, of the token that follows. */
 static const void *first_data(const pn_exec *ex, uint32_t thread, uint32_t team)
 {
     for (uint32_t i = 1; i <= ex->n_phases; i++) {
         const pn_phase *ph = &ex->phases[(ex->phase + i) % ex->n_phases];
-        if (ph->kind == PN_PHASE_ROWS) return unit_data(ex, ph, thread * pn_work_first(ph->n_units, team));
+        if (ph->kind == PN_PHASE_ROWS) return unit_data(ex, ph, thread * first_units(ex, ph, team));
     }
     return NULL;
 }
@@ -336,14 +346,15 @@ static const void *first_data(const pn_exec *ex, uint32_t thread, uint32_t team)
 static void run_row_phase(pn_exec *ex, const pn_phase *ph, size_t units, size_t columns, uint32_t thread, uint32_t team,
                           void *scratch)
 {
+    const size_t first = first_units(ex, ph, team);
     size_t begin, end, next_begin = 0, next_end = 0;
-    int more = pn_work_claim_rows(&ex->work, units, thread, team, &begin, &end);
+    int more = units && pn_work_claim_rows(&ex->work, units, first, thread, team, &begin, &end);
     while (more) {
         const int early = columns == 1 && end - begin > 1;
-        more = early && pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
+        more = early && pn_work_claim_rows(&ex->work, units, first, thread, team, &next_begin, &next_end);
         row_units(ex, ph, begin, end, columns, more ? unit_data(ex, ph, next_begin) : first_data(ex, thread, team),
                   scratch);
-        if (!early) more = pn_work_claim_rows(&ex->work, units, thread, team, &next_begin, &next_end);
+        if (!early) more = pn_work_claim_rows(&ex->work, units, first, thread, team, &next_begin, &next_end);
         begin = next_begin;
         end = next_end;
     }

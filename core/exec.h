@@ -26,7 +26,8 @@ typedef struct pn_phase {
     pn_phase_kind kind;
     int selected;
     uint32_t first, n_items;
-    size_t n_units, unit_rows; /* row phases: pieces of about unit_rows rows each */
+    size_t n_units; /* row phases: pieces of some rows each */
+    uint64_t bytes; /* row phases: of all weights */
 } pn_phase;
 
 typedef struct pn_linear_run {

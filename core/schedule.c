@@ -112,7 +112,7 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
 {
     pn_exec *ex = s->ex;
     uint32_t first = ex->n_items, now = ex->n_phases;
-    uint64_t rows = 0;
+    uint64_t rows = 0, bytes = 0;
     for (uint32_t i = 0; i < ex->n_linears; i++) {
         const pn_linear_run *l = &ex->linears[i];
         const pn_plan_node *n = &s->plan->nodes[l->node];
@@ -123,6 +123,7 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
         s->done[l->node] = 1;
         s->made[n->output] = now;
         rows += s->plan->weights[n->weights[0]].q.rows;
+        bytes += s->plan->weights[n->weights[0]].q.rows * s->plan->weights[n->weights[0]].q.row_stride;
         pn_status st = add_item(s, PN_ITEM_NODE, l->node, i, err);
         if (st) return st;
     }
@@ -130,6 +131,7 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
     if (st || ex->n_items == first) return st;
     /* About 16 pieces per thread, whole tiles of rows each. */
     pn_phase *ph = &ex->phases[ex->n_phases - 1];
+    ph->bytes = bytes;
     size_t want = (size_t)(rows / (ex->n_threads * 16u)) + 1;
     for (uint32_t i = 0; i < ph->n_items; i++) {
         pn_linear_run *l = &ex->linears[ex->items[ph->first + i].index];

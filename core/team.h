@@ -42,10 +42,11 @@ static inline int pn_work_claim(pn_work *w, size_t total, size_t grain, size_t *
     return 1;
 }
 
-/* How long the first piece of each thread is in pn_work_claim_rows: thread t has it from t times that. */
-static inline size_t pn_work_first(size_t total, uint32_t team)
+/* How long the first piece of each thread is in pn_work_claim_rows, as eighths of its share (fewer than 8, so that
+ * something is left to even out): thread t has it from t times that. */
+static inline size_t pn_work_first(size_t total, uint32_t team, uint32_t eighths)
 {
-    return team <= 64 ? total / (2 * (size_t)team) : 0;
+    return team <= 64 ? eighths * total / (8 * (size_t)team) : 0;
 }
 
 static inline int pn_work_take(pn_work *w, uint32_t thread)
@@ -58,10 +59,10 @@ static inline int pn_work_take(pn_work *w, uint32_t thread)
 /* The same with pieces that shrink as the range runs out, a share of what is left for each thread: long pieces stream
  * through memory, short ones at the end let all finish together. The first piece of a thread is known before it claims
  * it, so that it can be asked for ahead of time; one whose thread does not come in time is left to the others. */
-static inline int pn_work_claim_rows(pn_work *w, size_t total, uint32_t thread, uint32_t team, size_t *begin,
-                                     size_t *end)
+static inline int pn_work_claim_rows(pn_work *w, size_t total, size_t first, uint32_t thread, uint32_t team,
+                                     size_t *begin, size_t *end)
 {
-    const size_t first = pn_work_first(total, team), rest = total - first * team;
+    const size_t rest = total - first * team;
     size_t b = atomic_load_explicit(&w->next, memory_order_relaxed), n;
     if (first && pn_work_take(w, thread)) {
         *begin = thread * first;

@@ -523,16 +523,17 @@ static void claim_rows(void **state)
     static const size_t totals[] = {0, 1, 2, 3, 13, 64, 127, 128, 129, 1000};
     (void)state;
     srand(7);
-    for (size_t i = 0; i < sizeof teams / sizeof *teams; i++)
+    for (size_t i = 0; i < 2 * (sizeof teams / sizeof *teams); i++)
         for (size_t j = 0; j < sizeof totals / sizeof *totals; j++) {
-            const uint32_t team = teams[i];
+            const uint32_t team = teams[i / 2];
+            const size_t own = pn_work_first(totals[j], team, i % 2 ? 7 : 4);
             uint8_t seen[1000] = {0};
             size_t begin = 0, end = 0, left = team;
             pn_work w;
             pn_work_reset(&w);
             while (left) {
                 const uint32_t thread = (uint32_t)rand() % team;
-                if (!pn_work_claim_rows(&w, totals[j], thread, team, &begin, &end)) {
+                if (!pn_work_claim_rows(&w, totals[j], own, thread, team, &begin, &end)) {
                     left--;
                     continue;
                 }
@@ -540,10 +541,10 @@ static void claim_rows(void **state)
                 for (size_t u = begin; u < end; u++) assert_int_equal(seen[u]++, 0);
             }
             for (size_t u = 0; u < totals[j]; u++) assert_int_equal(seen[u], 1);
-            const size_t own = pn_work_first(totals[j], team);
+            assert_true(own * team < totals[j] || !own);
             if (!own) continue;
             pn_work_reset(&w);
-            assert_true(pn_work_claim_rows(&w, totals[j], team - 1, team, &begin, &end));
+            assert_true(pn_work_claim_rows(&w, totals[j], own, team - 1, team, &begin, &end));
             assert_true(begin == (team - 1) * own && end == team * own);
         }
 }
