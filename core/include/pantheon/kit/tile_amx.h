@@ -164,7 +164,7 @@ PN_INLINE pn_amx_x pn_amx_x_at(const pn_matmul_args *a, const pn_i16_layout *l, 
 
 PN_INLINE void pn_amx_many_columns(const pn_matmul_args *a, const pn_tile_type *t, const int i8)
 {
-    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
+    const size_t cols = (size_t)a->weight->cols;
     const pn_i16_layout l = pn_i16_layout_of(cols);
     pn_amx_scratch *s = (pn_amx_scratch *)a->scratch;
     float *total = (float *)(s + 1);
@@ -173,16 +173,14 @@ PN_INLINE void pn_amx_many_columns(const pn_matmul_args *a, const pn_tile_type *
 
     pn_amx_configure(wide);
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_TILE_ROWS) {
-        const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
+        const pn_rows all = pn_tile_from(a, r);
         const size_t n = a->row_end - r < PN_TILE_ROWS ? (size_t)(a->row_end - r) : PN_TILE_ROWS;
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t k = 0; k < l.n256; k++) {
             const size_t units = pn_tile_units(cols, k);
-            const pn_rows all = {.base = row, .stride = stride};
-            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, k, units, stage);
+            const pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, k, units, stage);
             pn_amx_unpack(t, rows, units, 0, s);
-            rows.base += PN_LANES * rows.stride;
-            pn_amx_unpack(t, rows, units, 1, s);
+            pn_amx_unpack(t, pn_tile_second(rows), units, 1, s);
             for (size_t c = 0; c < a->columns; c += wide) {
                 /* The last tile begins early enough to be a whole one; what it repeats is left out. */
                 const size_t from = c + wide <= a->columns ? c : a->columns - wide, first = c - from;

@@ -94,6 +94,18 @@ PN_INLINE size_t pn_tile_scratch_bytes(const pn_tile_type *t, size_t cols, size_
     return one > many ? one : many;
 }
 
+/* Rows of the weight from `row` on; those after the first PN_LANES. */
+PN_INLINE pn_rows pn_tile_from(const pn_matmul_args *a, uint64_t row)
+{
+    const size_t stride = (size_t)a->weight->row_stride;
+    return (pn_rows){.base = (const uint8_t *)a->weight->data + row * stride, .stride = stride};
+}
+PN_INLINE pn_rows pn_tile_second(pn_rows rows)
+{
+    rows.base += PN_LANES * rows.stride;
+    return rows;
+}
+
 /* One chunk of a tile of `tile` rows of which n exist; the others are zero bytes: where it lies, or a copy. */
 PN_INLINE pn_rows pn_tile_stage(const pn_tile_type *t, pn_rows rows, size_t n, size_t tile, size_t chunk, size_t units,
                                 uint8_t *stage)
@@ -443,7 +455,8 @@ PN_INLINE void pn_tile_walk(const pn_matmul_args *a, const pn_tile_type *t, cons
         pn_tile_lanes l = {.n = n, .begin = 1, .stage = stage};
         pn_tile_unpacked s;
         k = pn_tile_rows_of_lane(a->row_end - r, stride);
-        l.rows = (pn_rows){.base = (const uint8_t *)a->weight->data + r * stride, .stride = k * stride};
+        l.rows = pn_tile_from(a, r);
+        l.rows.stride = k * stride;
         l.next = k > 1 ? 0 : pn_tile_behind(a, r);
         pn_tile_part_of(t, &l, cols, 0, &s);
         for (uint64_t i = r; i < r + k; i++, l.rows.base += stride) {
@@ -647,22 +660,20 @@ PN_INLINE void pn_tile_chunk_many(const pn_matmul_args *a, const pn_tile_type *t
 PN_APART void pn_tile_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
 {
     const pn_i16_layout l = pn_i16_layout_of((size_t)a->weight->cols);
-    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
+    const size_t cols = (size_t)a->weight->cols;
     pn_tile_scratch *s = (pn_tile_scratch *)a->scratch;
     float *total = (float *)(s + 1);
     uint8_t *stage = (uint8_t *)(total + a->columns * PN_TILE_ROWS);
 
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_TILE_ROWS) {
-        const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
+        const pn_rows all = pn_tile_from(a, r);
         const size_t n = a->row_end - r < PN_TILE_ROWS ? (size_t)(a->row_end - r) : PN_TILE_ROWS;
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < l.n256; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows all = {.base = row, .stride = stride};
-            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
             pn_tile_unpack(t, rows, units, 0, s);
-            rows.base += PN_LANES * rows.stride;
-            pn_tile_unpack(t, rows, units, 1, s);
+            pn_tile_unpack(t, pn_tile_second(rows), units, 1, s);
             pn_tile_chunk_many(a, t, s, &l, c, units, total);
         }
         for (size_t c = 0; c < a->columns; c++)

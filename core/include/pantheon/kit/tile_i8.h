@@ -255,23 +255,21 @@ PN_INLINE void pn_tile8_chunk_many(const pn_matmul_args *a, const pn_tile_type *
 
 PN_APART void pn_tile8_many_columns(const pn_matmul_args *a, const pn_tile_type *t)
 {
-    const size_t stride = (size_t)a->weight->row_stride, cols = (size_t)a->weight->cols;
+    const size_t cols = (size_t)a->weight->cols;
     const size_t chunks = (cols + PN_I16_CHUNK - 1) / PN_I16_CHUNK;
     pn_tile8_scratch *s = (pn_tile8_scratch *)a->scratch;
     float *total = (float *)(s + 1);
     uint8_t *stage = (uint8_t *)(total + a->columns * PN_TILE_ROWS);
 
     for (uint64_t r = a->row_begin; r < a->row_end; r += PN_TILE_ROWS) {
-        const uint8_t *row = (const uint8_t *)a->weight->data + r * stride;
+        const pn_rows all = pn_tile_from(a, r);
         const size_t n = a->row_end - r < PN_TILE_ROWS ? (size_t)(a->row_end - r) : PN_TILE_ROWS;
         memset(total, 0, a->columns * PN_TILE_ROWS * sizeof(float));
         for (size_t c = 0; c < chunks; c++) {
             const size_t units = pn_tile_units(cols, c);
-            const pn_rows all = {.base = row, .stride = stride};
-            pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
+            const pn_rows rows = pn_tile_stage(t, all, n, PN_TILE_ROWS, c, units, stage);
             pn_tile8_unpack(t, rows, units, 0, s);
-            rows.base += PN_LANES * rows.stride;
-            pn_tile8_unpack(t, rows, units, 1, s);
+            pn_tile8_unpack(t, pn_tile_second(rows), units, 1, s);
             pn_tile8_chunk_many(a, t, s, c, units, total);
         }
         for (size_t c = 0; c < a->columns; c++)
