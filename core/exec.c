@@ -324,7 +324,8 @@ static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end,
 }
 
 /* Units of each thread's first piece. With one column a phase of few bytes takes some ten microseconds, and claims,
- * whose counter goes from core to core, cost more than an uneven end: then the first piece is most of a thread's share. */
+ * whose counter goes from core to core, cost more than an uneven end: the first piece is most of a thread's share then.
+ */
 static size_t first_units(const pn_exec *ex, const pn_phase *ph, uint32_t team)
 {
     const size_t columns = ph->selected ? ex->n_selected : ex->n_tokens;
