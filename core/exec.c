@@ -296,6 +296,24 @@ static void run_rows(pn_exec *ex, const pn_linear_run *l, size_t begin, size_t e
         }
 }
 
+static size_t phase_columns(const pn_exec *ex, const pn_phase *ph)
+{
+    return ph->selected ? ex->n_selected : ex->n_tokens;
+}
+
+static size_t phase_units(const pn_exec *ex, const pn_phase *ph)
+{
+    const size_t columns = phase_columns(ex, ph);
+    const pn_item *it = &ex->items[ph->first];
+    const pn_plan_node *n = &ex->plan->nodes[it->node];
+    switch (ph->kind) {
+    case PN_PHASE_TOKENS: return columns;
+    case PN_PHASE_ROWS: return columns ? ph->n_units : 0;
+    case PN_PHASE_ATTENTION: return ex->n_tiles * n->p.attention.n_kv_heads * ex->n_chunks;
+    default: return columns ? n->op->units(&ex->custom[it->node]) : 0;
+    }
+}
+
 /* Where the weights of unit `unit` of a row phase begin; NULL behind the last. */
 static const void *unit_data(const pn_exec *ex, const pn_phase *ph, size_t unit)
 {
@@ -328,8 +346,8 @@ static void row_units(pn_exec *ex, const pn_phase *ph, size_t begin, size_t end,
  */
 static size_t first_units(const pn_exec *ex, const pn_phase *ph, uint32_t team)
 {
-    const size_t columns = ph->selected ? ex->n_selected : ex->n_tokens;
-    return pn_work_first(ph->n_units, team, columns == 1 && ph->bytes / team < FEW_BYTES ? 7 : 4);
+    const int few = phase_columns(ex, ph) == 1 && ph->bytes / team < FEW_BYTES;
+    return pn_work_first(phase_units(ex, ph), team, few ? 7 : 4);
 }
 
 /* What `thread` reads first in the next row phase; behind the last it is the first one, of the token that follows. */
@@ -344,12 +362,11 @@ static const void *first_data(const pn_exec *ex, uint32_t thread, uint32_t team)
 
 /* With one column, what comes behind a long piece is claimed before, so that a kernel can ask for it while it computes;
  * behind a short one it is not, as another thread may be free sooner. */
-static void run_row_phase(pn_exec *ex, const pn_phase *ph, size_t units, size_t columns, uint32_t thread, uint32_t team,
-                          void *scratch)
+static void run_row_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t team, void *scratch)
 {
-    const size_t first = first_units(ex, ph, team);
+    const size_t columns = phase_columns(ex, ph), units = phase_units(ex, ph), first = first_units(ex, ph, team);
     size_t begin, end, next_begin = 0, next_end = 0;
-    int more = units && pn_work_claim_rows(&ex->work, units, first, thread, team, &begin, &end);
+    int more = pn_work_claim_rows(&ex->work, units, first, thread, team, &begin, &end);
     while (more) {
         const int early = columns == 1 && end - begin > 1;
         more = early && pn_work_claim_rows(&ex->work, units, first, thread, team, &next_begin, &next_end);
@@ -362,18 +379,6 @@ static void run_row_phase(pn_exec *ex, const pn_phase *ph, size_t units, size_t 
 }
 
 /* ---- phases and threads ------------------------------------------------------------------------------------------ */
-
-static size_t phase_units(const pn_exec *ex, const pn_phase *ph, size_t columns)
-{
-    const pn_item *it = &ex->items[ph->first];
-    const pn_plan_node *n = &ex->plan->nodes[it->node];
-    switch (ph->kind) {
-    case PN_PHASE_TOKENS: return columns;
-    case PN_PHASE_ROWS: return columns ? ph->n_units : 0;
-    case PN_PHASE_ATTENTION: return ex->n_tiles * n->p.attention.n_kv_heads * ex->n_chunks;
-    default: return columns ? n->op->units(&ex->custom[it->node]) : 0;
-    }
-}
 
 static void attention_unit(const pn_exec *ex, const pn_plan_node *n, size_t unit, void *scratch)
 {
@@ -390,14 +395,13 @@ static void run_phase(pn_exec *ex, const pn_phase *ph, uint32_t thread, uint32_t
     const pn_item *it = &ex->items[ph->first];
     const pn_plan_node *n = &ex->plan->nodes[it->node];
     unsigned char *scratch = ex->scratch + thread * ex->scratch_bytes;
-    size_t columns = ph->selected ? ex->n_selected : ex->n_tokens, units = phase_units(ex, ph, columns), grain = 1, b,
-           e;
+    size_t units = phase_units(ex, ph), grain = 1, b, e;
     if (ph->kind == PN_PHASE_TOKENS) {
         grain = units / (team * 4u);
         grain = grain < 1 ? 1 : grain > 16 ? 16 : grain;
     }
     if (ph->kind == PN_PHASE_ROWS) {
-        run_row_phase(ex, ph, units, columns, thread, team, scratch);
+        run_row_phase(ex, ph, thread, team, scratch);
         return;
     }
     while (pn_work_claim(&ex->work, units, grain, &b, &e)) {
@@ -435,7 +439,7 @@ static int seen(const pn_exec *ex, const pn_phase *ph, uint32_t item)
 
 static void observe(pn_exec *ex, const pn_phase *ph)
 {
-    size_t columns = ph->selected ? ex->n_selected : ex->n_tokens;
+    size_t columns = phase_columns(ex, ph);
     for (uint32_t i = 0; i < ph->n_items && columns; i++) {
         const pn_plan_node *n = &ex->plan->nodes[ex->items[ph->first + i].node];
         if (!seen(ex, ph, i))
@@ -454,7 +458,7 @@ typedef struct member {
  * the team a barrier each. */
 static int is_single(const pn_exec *ex, const pn_phase *ph)
 {
-    return ph->kind == PN_PHASE_TOKENS && (ph->selected ? ex->n_selected : ex->n_tokens) <= 1;
+    return ph->kind == PN_PHASE_TOKENS && phase_columns(ex, ph) <= 1;
 }
 
 /* Makes ex->phase the next one to run. On the last thread to arrive at a barrier, while the others wait. */

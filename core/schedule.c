@@ -112,7 +112,7 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
 {
     pn_exec *ex = s->ex;
     uint32_t first = ex->n_items, now = ex->n_phases;
-    uint64_t rows = 0, bytes = 0;
+    uint64_t rows = 0;
     for (uint32_t i = 0; i < ex->n_linears; i++) {
         const pn_linear_run *l = &ex->linears[i];
         const pn_plan_node *n = &s->plan->nodes[l->node];
@@ -123,7 +123,6 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
         s->done[l->node] = 1;
         s->made[n->output] = now;
         rows += s->plan->weights[n->weights[0]].q.rows;
-        bytes += s->plan->weights[n->weights[0]].q.rows * s->plan->weights[n->weights[0]].q.row_stride;
         pn_status st = add_item(s, PN_ITEM_NODE, l->node, i, err);
         if (st) return st;
     }
@@ -131,15 +130,15 @@ static pn_status row_phase(scheduler *s, int selected, pn_error *err)
     if (st || ex->n_items == first) return st;
     /* About 16 pieces per thread, whole tiles of rows each. */
     pn_phase *ph = &ex->phases[ex->n_phases - 1];
-    ph->bytes = bytes;
     size_t want = (size_t)(rows / (ex->n_threads * 16u)) + 1;
     for (uint32_t i = 0; i < ph->n_items; i++) {
         pn_linear_run *l = &ex->linears[ex->items[ph->first + i].index];
-        size_t tile = l->kernel ? l->kernel->row_tile : 8,
-               all = (size_t)s->plan->weights[s->plan->nodes[l->node].weights[0]].q.rows;
+        const pn_qweight *q = &s->plan->weights[s->plan->nodes[l->node].weights[0]].q;
+        size_t tile = l->kernel ? l->kernel->row_tile : 8, all = (size_t)q->rows;
         l->unit_rows = (want + tile - 1) / tile * tile;
         l->n_units = (all + l->unit_rows - 1) / l->unit_rows;
         ph->n_units += l->n_units;
+        ph->bytes += q->rows * q->row_stride;
     }
     return PN_OK;
 }

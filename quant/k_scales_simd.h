@@ -33,9 +33,11 @@ PN_INLINE pn_vf pn_k_negative(pn_vf a)
 PN_INLINE void pn_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m)
 {
     const pn_vi six = pn_v_set32(0x3f3f3f3f), four = pn_v_set32(0x0f0f0f0f), upper = pn_v_set32(0x30303030);
+    pn_vf factor, minimum;
     pn_vi w[4];
     pn_v_words(rows, offset, w);
-    const pn_vf factor = pn_v_half_lo(w[0]), minimum = pn_k_negative(pn_v_half_hi(w[0]));
+    pn_v_half_both(w[0], &factor, &minimum);
+    minimum = pn_k_negative(minimum);
     pn_k_bytes(pn_v_and(w[1], six), factor, d);
     pn_k_bytes(pn_v_or(pn_v_and(w[3], four), pn_v_and(pn_v_srl32(w[1], 2), upper)), factor, d + 4);
     pn_k_bytes(pn_v_and(w[2], six), minimum, m);

@@ -19,10 +19,10 @@ PN_INLINE void pn_nvfp4_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn
     const pn_vi even = pn_nvfp4_halfs(pn_v_and(x, pn_v_set32(0x00ff00ff))), odd = pn_nvfp4_halfs(pn_v_srl16(x, 8));
     const pn_vf size = pn_v_set_f(128.0f); /* 2^8, halved for the doubled values */
     (void)m;
-    d[0] = pn_v_mul(pn_v_half_lo(even), size);
-    d[1] = pn_v_mul(pn_v_half_lo(odd), size);
-    d[2] = pn_v_mul(pn_v_half_hi(even), size);
-    d[3] = pn_v_mul(pn_v_half_hi(odd), size);
+    pn_v_half_both(even, d, d + 2);
+    pn_v_half_both(odd, d + 1, d + 3);
+    PN_UNROLL
+    for (size_t i = 0; i < 4; i++) d[i] = pn_v_mul(d[i], size);
 }
 
 PN_INLINE void pn_nvfp4_bytes(pn_rows rows, size_t offset, size_t unit, const pn_vi *keep, pn_vi *w)

@@ -5,10 +5,12 @@
 PN_INLINE void pn_q2_k_head(pn_rows rows, size_t offset, pn_vf *d, pn_vf *m, pn_vi *keep)
 {
     const pn_vi four = pn_v_set32(0x0f0f0f0f);
+    pn_vf factor, minimum;
     pn_vi w[4], last[4];
     pn_v_words(rows, offset + offsetof(pn_q2_k_block, scales), w);
     pn_v_words(rows, offset + sizeof(pn_q2_k_block) - 16, last); /* d and dmin are the last word of the block */
-    const pn_vf factor = pn_v_half_lo(last[3]), minimum = pn_k_negative(pn_v_half_hi(last[3]));
+    pn_v_half_both(last[3], &factor, &minimum);
+    minimum = pn_k_negative(minimum);
     pn_unpack_words(rows, offset + offsetof(pn_q2_k_block, qs), 4, keep);
     PN_UNROLL
     for (size_t i = 0; i < 4; i++) {

@@ -30,8 +30,7 @@ PN_INLINE void pn_tq1_0_bytes(pn_rows rows, size_t offset, size_t unit, const pn
     pn_vi x[8];
     (void)keep;
     if (unit < 5) { /* a digit of each of the first 32 bytes */
-        pn_v_words(rows, offset, x);
-        pn_v_words(rows, offset + 16, x + 4);
+        pn_v_words8(rows, offset, x);
         PN_UNROLL
         for (size_t g = 0; g < 8; g++) w[g] = pn_tq1_0_digit(x[g], power[unit]);
         return;

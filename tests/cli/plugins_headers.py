@@ -93,7 +93,7 @@ ISA["_amx.h"] = ISA["_avx512.h"] + ["-mamx-tile", "-mamx-int8"]
 
 # Tile loops are written over the vectors of whichever of these is included before them.
 VECTORS = ["pantheon/kit/simd_avx2.h", "pantheon/kit/simd_avx512.h", "pantheon/kit/tile_amx.h"]
-TILES = ["pantheon/kit/%s.h" % name for name in ("tile_f32", "tile_i16", "tile_i8", "tile_rows", "unpack")]
+TILES = ["pantheon/kit/%s.h" % name for name in ("tile_f32", "tile_i16", "tile_i8", "tile_rows", "unpack", "words")]
 
 
 def isa_flags(header):

@@ -21,12 +21,6 @@
 typedef __m256i pn_vi;
 typedef __m256 pn_vf;
 
-typedef struct pn_rows {
-    const uint8_t *base;
-    size_t stride;
-    const pn_vi *words;
-} pn_rows;
-
 PN_INLINE pn_vi pn_v_zero(void)
 {
     return _mm256_setzero_si256();
@@ -245,27 +239,15 @@ PN_INLINE __m256i pn_v_halves(const uint8_t *p, size_t stride)
     return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i_u *)(p + 4 * stride)), 1);
 }
 
-PN_INLINE pn_vi pn_v_read_word(const pn_vi *words, size_t offset)
+PN_INLINE pn_vi pn_v_across(pn_vi a, pn_vi b)
 {
-    const pn_vi *w = words + offset / 4;
-    switch (offset % 4) {
-    case 0: return w[0];
-    case 1: return _mm256_or_si256(_mm256_srli_epi32(w[0], 8), _mm256_slli_epi32(w[1], 24));
-    case 2: return _mm256_or_si256(_mm256_srli_epi32(w[0], 16), _mm256_slli_epi32(w[1], 16));
-    default: return _mm256_or_si256(_mm256_srli_epi32(w[0], 24), _mm256_slli_epi32(w[1], 8));
-    }
+    return _mm256_or_si256(_mm256_srli_epi32(a, 16), _mm256_slli_epi32(b, 16));
 }
 
-PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
+PN_INLINE void pn_v_load_words(const uint8_t *p, size_t stride, pn_vi w[4])
 {
-    if (rows.words) {
-        PN_UNROLL
-        for (size_t i = 0; i < 4; i++) w[i] = pn_v_read_word(rows.words, offset + 4 * i);
-        return;
-    }
-    const uint8_t *p = rows.base + offset;
-    __m256i a = pn_v_halves(p, rows.stride), b = pn_v_halves(p + rows.stride, rows.stride);
-    __m256i c = pn_v_halves(p + 2 * rows.stride, rows.stride), d = pn_v_halves(p + 3 * rows.stride, rows.stride);
+    __m256i a = pn_v_halves(p, stride), b = pn_v_halves(p + stride, stride);
+    __m256i c = pn_v_halves(p + 2 * stride, stride), d = pn_v_halves(p + 3 * stride, stride);
     __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
     __m256i AB = _mm256_unpackhi_epi32(a, b), CD = _mm256_unpackhi_epi32(c, d);
     w[0] = _mm256_unpacklo_epi64(ab, cd);
@@ -274,18 +256,10 @@ PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
     w[3] = _mm256_unpackhi_epi64(AB, CD);
 }
 
-PN_INLINE void pn_v_words8(pn_rows rows, size_t offset, pn_vi w[8])
+PN_INLINE void pn_v_load_words8(const uint8_t *p, size_t stride, pn_vi w[8])
 {
-    pn_v_words(rows, offset, w);
-    pn_v_words(rows, offset + 16, w + 4);
-}
-
-PN_INLINE pn_vi pn_v_word(pn_rows rows, size_t offset)
-{
-    pn_vi w[4];
-    if (rows.words) return pn_v_read_word(rows.words, offset);
-    pn_v_words(rows, offset, w);
-    return w[0];
+    pn_v_load_words(p, stride, w);
+    pn_v_load_words(p + 16, stride, w + 4);
 }
 
 #endif

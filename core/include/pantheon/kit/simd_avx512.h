@@ -24,13 +24,6 @@
 typedef __m512i pn_vi; /* 16 x int32, or 32 x int16 */
 typedef __m512 pn_vf;  /* 16 x float */
 
-/* Rows of a weight, `stride` bytes apart; row number i is lane i. */
-typedef struct pn_rows {
-    const uint8_t *base;
-    size_t stride;
-    const pn_vi *words; /* not NULL: what was read of them already, 4 bytes a vector, in place of memory */
-} pn_rows;
-
 PN_INLINE pn_vi pn_v_zero(void)
 {
     return _mm512_setzero_si512();
@@ -255,9 +248,9 @@ typedef struct pn_v_places {
     size_t s, s3; /* one stride, and three */
 } pn_v_places;
 
-PN_INLINE pn_v_places pn_v_places_of(pn_rows rows, size_t offset)
+PN_INLINE pn_v_places pn_v_places_of(const uint8_t *first, size_t stride)
 {
-    pn_v_places p = {.p0 = rows.base + offset, .s = rows.stride, .s3 = 3 * rows.stride};
+    pn_v_places p = {.p0 = first, .s = stride, .s3 = 3 * stride};
     p.p4 = p.p0 + 4 * p.s;
     p.p8 = p.p0 + 8 * p.s;
     p.p12 = p.p4 + 8 * p.s;
@@ -276,27 +269,16 @@ PN_INLINE void pn_v_transpose(__m512i a, __m512i b, __m512i c, __m512i d, pn_vi 
     w[3] = _mm512_unpackhi_epi64(AB, CD);
 }
 
-/* The word of each row at `offset` of what was read; the bits are moved where it lies across two vectors. */
-PN_INLINE pn_vi pn_v_read_word(const pn_vi *words, size_t offset)
+/* In each lane the high half of a, and above it the low half of b. */
+PN_INLINE pn_vi pn_v_across(pn_vi a, pn_vi b)
 {
-    const pn_vi *w = words + offset / 4;
-    switch (offset % 4) {
-    case 0: return w[0];
-    case 1: return _mm512_or_si512(_mm512_srli_epi32(w[0], 8), _mm512_slli_epi32(w[1], 24));
-    case 2: return _mm512_ror_epi32(_mm512_mask_blend_epi16(0x55555555, w[0], w[1]), 16);
-    default: return _mm512_or_si512(_mm512_srli_epi32(w[0], 24), _mm512_slli_epi32(w[1], 8));
-    }
+    return _mm512_ror_epi32(_mm512_mask_blend_epi16(0x55555555, a, b), 16);
 }
 
-/* w[i] = 32-bit word number i of the 16 bytes at `offset` of every row: a transposition. */
-PN_INLINE void pn_v_words(pn_rows rows, size_t offset, pn_vi w[4])
+/* w[i] = 32-bit word number i of the 16 bytes at `first` and at each `stride` behind it: a transposition. */
+PN_INLINE void pn_v_load_words(const uint8_t *first, size_t stride, pn_vi w[4])
 {
-    if (rows.words) {
-        PN_UNROLL
-        for (size_t i = 0; i < 4; i++) w[i] = pn_v_read_word(rows.words, offset + 4 * i);
-        return;
-    }
-    const pn_v_places p = pn_v_places_of(rows, offset);
+    const pn_v_places p = pn_v_places_of(first, stride);
     pn_v_transpose(pn_v_quarters(p.p0, p.p4, p.p8, p.p12),
                    pn_v_quarters(p.p0 + p.s, p.p4 + p.s, p.p8 + p.s, p.p12 + p.s),
                    pn_v_quarters(p.p0 + 2 * p.s, p.p4 + 2 * p.s, p.p8 + 2 * p.s, p.p12 + 2 * p.s),
@@ -311,15 +293,10 @@ PN_INLINE __m512i pn_v_halves(const uint8_t *p, const uint8_t *q)
 }
 
 /* The same for 32 bytes, with a fifth less work than twice 16. */
-PN_INLINE void pn_v_words8(pn_rows rows, size_t offset, pn_vi w[8])
+PN_INLINE void pn_v_load_words8(const uint8_t *first, size_t stride, pn_vi w[8])
 {
     pn_vi low[4], high[4]; /* quarters: a word of rows 0-3, its fourth after, both of rows 4-7; of rows 8-15 */
-    if (rows.words) {
-        pn_v_words(rows, offset, w);
-        pn_v_words(rows, offset + 16, w + 4);
-        return;
-    }
-    const pn_v_places p = pn_v_places_of(rows, offset);
+    const pn_v_places p = pn_v_places_of(first, stride);
     pn_v_transpose(pn_v_halves(p.p0, p.p4), pn_v_halves(p.p0 + p.s, p.p4 + p.s),
                    pn_v_halves(p.p0 + 2 * p.s, p.p4 + 2 * p.s), pn_v_halves(p.p0 + p.s3, p.p4 + p.s3), low);
     pn_v_transpose(pn_v_halves(p.p8, p.p12), pn_v_halves(p.p8 + p.s, p.p12 + p.s),
@@ -329,15 +306,6 @@ PN_INLINE void pn_v_words8(pn_rows rows, size_t offset, pn_vi w[8])
         w[i] = _mm512_shuffle_i32x4(low[i], high[i], 0x88);
         w[4 + i] = _mm512_shuffle_i32x4(low[i], high[i], 0xdd);
     }
-}
-
-/* The first word of the 16 bytes at `offset` alone; all 16 are read if they come from memory. */
-PN_INLINE pn_vi pn_v_word(pn_rows rows, size_t offset)
-{
-    pn_vi w[4];
-    if (rows.words) return pn_v_read_word(rows.words, offset);
-    pn_v_words(rows, offset, w);
-    return w[0];
 }
 
 #endif

@@ -22,11 +22,8 @@
 #define PANTHEON_KIT_TILE_I16_H
 
 #include <pantheon/kit/pack.h>
+#include <pantheon/kit/words.h>
 #include <pantheon/plugin.h>
-
-#ifndef PN_LANES
-#error "include pantheon/kit/simd_avx512.h or simd_avx2.h before tile_i16.h"
-#endif
 
 #define PN_TILE_ROWS (2 * PN_LANES)
 #define PN_TILE_STRETCH 8192 /* bytes that a lane should read without a gap, with one column */
@@ -150,13 +147,12 @@ PN_INLINE pn_rows pn_tile_read(const pn_tile_type *t, pn_rows rows, size_t block
 
 /* ---- one column -------------------------------------------------------------------------------------------------- */
 
-/* Ask for the cache lines of `bytes` bytes from `at` (not read: they may lie anywhere); returns the byte after them. A
- * constant number of instructions, spread over the computation, so that they never fill the queue of misses. */
-PN_INLINE uintptr_t pn_tile_prefetch(uintptr_t at, size_t bytes)
+/* Ask for the cache lines of `bytes` bytes from `at` (not read: they may lie anywhere). A constant number of
+ * instructions, spread over the computation, so that they never fill the queue of misses. */
+PN_INLINE void pn_tile_prefetch(uintptr_t at, size_t bytes)
 {
     PN_UNROLL
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(at + i), 0, 2);
-    return at + bytes;
 }
 
 /* Activations of a column from some element on. */
@@ -407,8 +403,7 @@ PN_INLINE uint64_t pn_tile_rows_of_lane(uint64_t n, size_t stride)
 /* What comes behind PN_LANES neighbours from row `r` on; 0 where a host does not tell. */
 PN_INLINE uintptr_t pn_tile_behind(const pn_matmul_args *a, uint64_t r)
 {
-    if (a->row_end - r > PN_LANES)
-        return (uintptr_t)a->weight->data + (uintptr_t)((r + PN_LANES) * a->weight->row_stride);
+    if (a->row_end - r > PN_LANES) return (uintptr_t)pn_tile_second(pn_tile_from(a, r)).base;
     return a->struct_size >= offsetof(pn_matmul_args, ahead) + sizeof a->ahead ? (uintptr_t)a->ahead : 0;
 }
 

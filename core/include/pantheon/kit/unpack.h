@@ -6,11 +6,7 @@
 #ifndef PANTHEON_KIT_UNPACK_H
 #define PANTHEON_KIT_UNPACK_H
 
-#include <pantheon/kit/types.h>
-
-#ifndef PN_LANES
-#error "include pantheon/kit/simd_avx512.h or simd_avx2.h before unpack.h"
-#endif
+#include <pantheon/kit/words.h>
 
 /* The words of `n` times 16 bytes of every row. */
 PN_INLINE void pn_unpack_words(pn_rows rows, size_t offset, size_t n, pn_vi *w)
